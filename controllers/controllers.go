@@ -12,11 +12,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/bellwether-dev/bellwether/controllers/catalog"
 	"github.com/bellwether-dev/bellwether/controllers/changeevents"
+	"github.com/bellwether-dev/bellwether/controllers/discovery"
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
@@ -44,17 +44,11 @@ type HubOptions struct {
 	Paging paging.Options
 	// Silence says where silences are made, and how long they may last.
 	Silence silence.Options
+	// Discovery says which objects of other systems FleetClusters are made of.
+	Discovery discovery.Options
 	// Metrics takes the collectors; default: the registry that the manager
 	// serves.
 	Metrics prometheus.Registerer
-}
-
-// HubCache says what of the hub's cluster is kept in memory, and how.
-func HubCache() cache.Options {
-	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         fleet.CacheByObject(),
-	}
 }
 
 // AddHub adds everything that runs on the hub to a manager whose cache has
@@ -67,7 +61,10 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		return err
 	}
 	for _, add := range []func() error{
-		func() error { return fleet.Add(mgr, fleet.Options{Grace: o.LeaseGrace, Concurrency: o.Concurrency}) },
+		func() error {
+			return fleet.Add(mgr, fleet.Options{Grace: o.LeaseGrace, Concurrency: o.Concurrency,
+				Namespace: o.SLO.Namespace})
+		},
 		func() error { return catalog.Add(mgr, o.Catalogs, o.Concurrency) },
 		func() error { return operator.Add(mgr, o.Catalogs, o.Concurrency) },
 		func() error {
@@ -78,6 +75,10 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		func() error { return paging.Add(mgr, o.Paging) },
 		func() error { return silence.Add(mgr, o.Silence) },
 		func() error { return changeevents.Add(mgr, changeevents.Options{Concurrency: o.Concurrency}) },
+		func() error {
+			o.Discovery.Concurrency = o.Concurrency
+			return discovery.Add(mgr, o.Discovery)
+		},
 		func() error { return probe.Add(mgr, mgr, probe.Options{Metrics: o.Metrics}) },
 	} {
 		if err := add(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 	_ "time/tzdata" // ChangeWindows name time zones
 
@@ -22,6 +23,7 @@ import (
 	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/discovery"
 	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
@@ -35,6 +37,7 @@ type flags struct {
 	metricsAddr, healthAddr string
 	leaderElect             bool
 	electionNamespace       string
+	electionKubeconfig      string
 	electionLease           time.Duration
 	leaseGrace              time.Duration
 	cacheDir                string
@@ -47,6 +50,7 @@ type flags struct {
 	slo                     slo.Options
 	paging                  paging.Options
 	silence                 silence.Options
+	discovery               discovery.Options
 }
 
 func main() {
@@ -75,6 +79,9 @@ func command() *cobra.Command {
 	fs.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas lead")
 	fs.StringVar(&f.electionNamespace, "leader-election-namespace", "",
 		"namespace of the Lease that replicas agree through (default: the pod's)")
+	fs.StringVar(&f.electionKubeconfig, "leader-election-kubeconfig", "",
+		"kubeconfig file of a lock cluster: hubs on several clusters agree through a Lease there, in the namespace of "+
+			"the current context (default: replicas on one cluster agree through a Lease on it)")
 	fs.DurationVar(&f.electionLease, "leader-election-lease-duration", 15*time.Second,
 		"how long replicas wait for a leader that fell silent")
 	fs.DurationVar(&f.leaseGrace, "lease-grace", 0,
@@ -109,7 +116,9 @@ func command() *cobra.Command {
 		"file with the certificates that Prometheus's is signed by")
 	addPagingFlags(fs, &f.paging)
 	addSilenceFlags(fs, &f.silence)
+	addDiscoveryFlags(fs, &f.discovery)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
+	c.AddCommand(gateCommand())
 	return c
 }
 
@@ -122,6 +131,17 @@ func addPagingFlags(fs *pflag.FlagSet, o *paging.Options) {
 		"the hub's own, as NAMESPACE:NAME, for messages that say what it lacks")
 	fs.StringVar(&o.SecretsRole, "paging-secrets-role", paging.DefaultSecretsRole,
 		"ClusterRole that lets the hub read the Secrets of PagingPolicies, for the same messages")
+}
+
+func addDiscoveryFlags(fs *pflag.FlagSet, o *discovery.Options) {
+	fs.StringSliceVar(&o.Sources, "discovery-sources", nil, "what FleetClusters are made of: "+
+		strings.Join(discovery.SourceNames(), ", ")+"; empty: clusters are added by people only")
+	fs.StringToStringVar(&o.Labels, "discovery-labels", nil,
+		"labels of FleetClusters and the fields of sources that they come from, as in stage=labels/stage; fields are "+
+			"namespace, name, platform, region, version, manager, labels/KEY and properties/NAME "+
+			"(default: platform, region and version)")
+	fs.StringVar(&o.Selector, "discovery-selector", "",
+		"label selector of the sources that become FleetClusters (default: all)")
 }
 
 func addSilenceFlags(fs *pflag.FlagSet, o *silence.Options) {
@@ -139,6 +159,7 @@ func addSilenceFlags(fs *pflag.FlagSet, o *silence.Options) {
 
 func run(ctx context.Context, f flags) error {
 	startup.Log(f.verbose)
+	startup.LimitMemory()
 	var err error
 	if f.slo.Part, err = rules.ParsePart(f.rulesPart); err != nil || f.slo.Part == rules.Edge {
 		return fmt.Errorf("invalid value %q of --rules-part: use hub, or leave it out", f.rulesPart)
@@ -153,7 +174,7 @@ func run(ctx context.Context, f flags) error {
 	if err := controllers.AddHub(mgr, controllers.HubOptions{
 		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, MaxChanges: f.maxChanges,
 		Catalogs: controllers.NewCatalogs(f.cacheDir), SLO: f.slo, Paging: f.paging,
-		Silence: f.silence,
+		Silence: f.silence, Discovery: f.discovery,
 	}); err != nil {
 		return err
 	}
@@ -173,6 +194,11 @@ func newManager(f flags) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	lock, err := readLock(f)
+	if err != nil {
+		return nil, err
+	}
+	// A leader that cannot renew its Lease ends before another one may take it.
 	renew, retry := f.electionLease*2/3, f.electionLease/8
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
@@ -181,7 +207,8 @@ func newManager(f flags) (ctrl.Manager, error) {
 		HealthProbeBindAddress:        f.healthAddr,
 		LeaderElection:                f.leaderElect,
 		LeaderElectionID:              "bellwether-hub",
-		LeaderElectionNamespace:       f.electionNamespace,
+		LeaderElectionNamespace:       lock.namespace,
+		LeaderElectionConfig:          lock.config,
 		LeaderElectionReleaseOnCancel: true, // nothing runs after Start returns
 		LeaseDuration:                 &f.electionLease,
 		RenewDeadline:                 &renew,
@@ -189,6 +216,12 @@ func newManager(f flags) (ctrl.Manager, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
+	}
+	if lock.config == nil {
+		return mgr, nil
+	}
+	if err := mgr.AddReadyzCheck("active", isActive(mgr)); err != nil {
+		return nil, fmt.Errorf("add health check: %w", err)
 	}
 	return mgr, nil
 }

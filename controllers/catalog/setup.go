@@ -12,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -39,7 +38,7 @@ func Add(mgr ctrl.Manager, source Source, concurrency int) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.OperatorInstall{}, enqueueAfterDelay(r.catalogOfInstall),
 			builder.WithPredicates(installedChanged)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, 1)}).
+		WithOptions(kit.Options(concurrency)).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
 	if err != nil {
 		return fmt.Errorf("build catalog controller: %w", err)

@@ -12,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -38,7 +37,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		For(&v1alpha1.OperatorRollout{}).
 		Watches(&v1alpha1.PagingPolicy{}, handler.EnqueueRequestsFromMapFunc(r.recent),
 			builder.WithPredicates(asksChanged)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1)}).
+		WithOptions(kit.Options(o.Concurrency)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 	if err != nil {
 		return fmt.Errorf("build change event controller: %w", err)

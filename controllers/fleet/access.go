@@ -10,15 +10,17 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
@@ -58,9 +60,27 @@ func AgentRules() []rbacv1.PolicyRule {
 			ResourceNames: []string{v1alpha1.LeaseName}, Verbs: []string{"get", "patch", "update"},
 		},
 		{
-			APIGroups: []string{corev1.GroupName, "events.k8s.io"}, Resources: []string{"events"},
+			APIGroups: []string{eventsv1.GroupName}, Resources: []string{"events"},
 			Verbs: []string{"create", "patch"},
 		},
+		{ // it renews its own tokens
+			APIGroups: []string{corev1.GroupName}, Resources: []string{"serviceaccounts/token"},
+			ResourceNames: []string{v1alpha1.AgentServiceAccount}, Verbs: []string{"create"},
+		},
+		{ // the hub's certificate authority
+			APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps"},
+			ResourceNames: []string{"kube-root-ca.crt"}, Verbs: []string{"get"},
+		},
+	}
+}
+
+// AgentQuota bounds what an agent may create in its namespace on the hub. Leases and
+// Events are bounded by the admission policies bellwether-agents-*, which permit few
+// names: Kubernetes applies no quota to Events, and a quota of Leases would refuse the
+// agent's first one until the quota was counted.
+func AgentQuota() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceName("count/operatorbackups." + v1alpha1.SchemeGroupVersion.Group): resource.MustParse("2000"),
 	}
 }
 
@@ -69,7 +89,14 @@ type access struct {
 	account *corev1.ServiceAccount
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
-	token   *corev1.Secret
+	quota   *corev1.ResourceQuota
+}
+
+func (a access) uid() types.UID {
+	if a.account == nil {
+		return ""
+	}
+	return a.account.UID
 }
 
 func (r *Reconciler) observeAccess(ctx context.Context, namespace string) (access, error) {
@@ -81,12 +108,9 @@ func (r *Reconciler) observeAccess(ctx context.Context, namespace string) (acces
 		"ServiceAccount": {&corev1.ServiceAccount{}, func(o client.Object) { a.account = o.(*corev1.ServiceAccount) }},
 		"Role":           {&rbacv1.Role{}, func(o client.Object) { a.role = o.(*rbacv1.Role) }},
 		"RoleBinding":    {&rbacv1.RoleBinding{}, func(o client.Object) { a.binding = o.(*rbacv1.RoleBinding) }},
-		"Secret":         {&corev1.Secret{}, func(o client.Object) { a.token = o.(*corev1.Secret) }},
+		"ResourceQuota":  {&corev1.ResourceQuota{}, func(o client.Object) { a.quota = o.(*corev1.ResourceQuota) }},
 	} {
 		key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.AgentServiceAccount}
-		if name == "Secret" {
-			key.Name = plan.TokenSecret
-		}
 		switch err := r.Client.Get(ctx, key, target.object); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -99,10 +123,10 @@ func (r *Reconciler) observeAccess(ctx context.Context, namespace string) (acces
 }
 
 func (a access) inSync(cluster string) bool {
-	if a.account == nil || a.role == nil || a.binding == nil || a.token == nil {
+	if a.account == nil || a.role == nil || a.binding == nil || a.quota == nil {
 		return false
 	}
-	for _, o := range []client.Object{a.account, a.role, a.binding, a.token} {
+	for _, o := range []client.Object{a.account, a.role, a.binding, a.quota} {
 		if !hasLabels(o, labelsOf(cluster)) {
 			return false
 		}
@@ -110,8 +134,7 @@ func (a access) inSync(cluster string) bool {
 	return equality.Semantic.DeepEqual(a.role.Rules, AgentRules()) &&
 		a.bindingFits() &&
 		equality.Semantic.DeepEqual(a.binding.Subjects, subjects(a.binding.Namespace)) &&
-		a.token.Type == corev1.SecretTypeServiceAccountToken &&
-		a.token.Annotations[corev1.ServiceAccountNameKey] == v1alpha1.AgentServiceAccount
+		equality.Semantic.DeepEqual(a.quota.Spec, corev1.ResourceQuotaSpec{Hard: AgentQuota()})
 }
 
 // bindingFits tells whether the RoleBinding can stay: its role cannot be changed.
@@ -119,10 +142,6 @@ func (a access) bindingFits() bool {
 	return a.binding == nil || a.binding.RoleRef == rbacv1.RoleRef{
 		APIGroup: rbacv1.GroupName, Kind: "Role", Name: v1alpha1.AgentServiceAccount,
 	}
-}
-
-func (a access) tokenIssued() bool {
-	return a.token != nil && len(a.token.Data[corev1.ServiceAccountTokenKey]) > 0
 }
 
 func subjects(namespace string) []rbacv1.Subject {
@@ -139,11 +158,17 @@ func hasLabels(o client.Object, want map[string]string) bool {
 	return true
 }
 
-// applyAccess makes the agent's access what it should be. Order matters: the
-// token is issued for a ServiceAccount that must exist.
+// applyAccess makes the agent's access what it should be. It hands out no token: a
+// person does that, and a ServiceAccount that is made anew accepts none of before.
+// The bounds come before what they bound.
 func (r *Reconciler) applyAccess(ctx context.Context, cluster string, seen access) error {
 	namespace, name, labels := v1alpha1.ClusterNamespace(cluster), v1alpha1.AgentServiceAccount, labelsOf(cluster)
 	force := client.ForceOwnership
+	quota := corev1ac.ResourceQuota(name, namespace).WithLabels(maps.Clone(labels)).
+		WithSpec(corev1ac.ResourceQuotaSpec().WithHard(AgentQuota()))
+	if err := r.Client.Apply(ctx, quota, kit.FleetManager, force); err != nil {
+		return fmt.Errorf("apply ResourceQuota: %w", err)
+	}
 	account := corev1ac.ServiceAccount(name, namespace).WithLabels(maps.Clone(labels))
 	if err := r.Client.Apply(ctx, account, kit.FleetManager, force); err != nil {
 		return fmt.Errorf("apply ServiceAccount: %w", err)
@@ -162,12 +187,6 @@ func (r *Reconciler) applyAccess(ctx context.Context, cluster string, seen acces
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(namespace).WithName(name))
 	if err := r.Client.Apply(ctx, binding, kit.FleetManager, force); err != nil {
 		return fmt.Errorf("apply RoleBinding: %w", err)
-	}
-	token := corev1ac.Secret(plan.TokenSecret, namespace).WithLabels(maps.Clone(labels)).
-		WithType(corev1.SecretTypeServiceAccountToken).
-		WithAnnotations(map[string]string{corev1.ServiceAccountNameKey: name})
-	if err := r.Client.Apply(ctx, token, kit.FleetManager, force); err != nil {
-		return fmt.Errorf("apply token Secret: %w", err)
 	}
 	return nil
 }

@@ -4,12 +4,18 @@
 package fleet
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 func TestLivenessTrustsOnlyWhatTheHubSaw(t *testing.T) {
@@ -89,5 +95,51 @@ func TestRequestFor(t *testing.T) {
 		if got != want {
 			t.Errorf("request for namespace %q = %q, want %q", namespace, got, want)
 		}
+	}
+}
+
+// TestRenewalsWakeNobody has the Leases of a fleet renewed, and then one of them tell
+// something new.
+func TestRenewalsWakeNobody(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	r := &Reconciler{Now: func() time.Time { return now }}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	handler := r.leaseHandler()
+	seconds := int32(90)
+	leaseOf := func(cluster int) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: v1alpha1.ClusterNamespace(strconv.Itoa(cluster)), Name: v1alpha1.LeaseName,
+			Annotations: map[string]string{v1alpha1.AnnotationOLMVersion: "0.46.0"}},
+			Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: now}}}
+	}
+	const clusters = 50
+	leases := make([]*coordinationv1.Lease, clusters)
+	for c := range leases {
+		leases[c] = leaseOf(c)
+		handler.Create(t.Context(), event.CreateEvent{Object: leases[c]}, queue)
+	}
+	for queue.Len() > 0 { // that there is a Lease is news
+		request, _ := queue.Get()
+		queue.Done(request)
+	}
+	renew := func(c int, change func(*coordinationv1.Lease)) {
+		next := leaseOf(c)
+		change(next)
+		handler.Update(t.Context(), event.UpdateEvent{ObjectOld: leases[c], ObjectNew: next}, queue)
+		leases[c] = next
+	}
+	for range 20 {
+		now = now.Add(30 * time.Second)
+		for c := range leases {
+			renew(c, func(*coordinationv1.Lease) {})
+		}
+	}
+	if n := queue.Len(); n != 0 {
+		t.Errorf("%d clusters are reconciled for %d renewals that tell nothing new", n, 20*clusters)
+	}
+	renew(7, func(l *coordinationv1.Lease) { l.Annotations[v1alpha1.AnnotationOLMVersion] = "0.47.0" })
+	if request, _ := queue.Get(); request.Name != "7" || queue.Len() != 0 {
+		t.Errorf("news of cluster 7 reconcile %s, and %d others", request.Name, queue.Len())
 	}
 }

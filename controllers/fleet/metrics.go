@@ -42,7 +42,7 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	states := map[string]int{"online": 0, "offline": 0, "never_joined": 0}
+	states := map[string]int{"online": 0, "offline": 0, "never_joined": 0, stateHibernating: 0}
 	for i := range clusters.Items {
 		c := &clusters.Items[i]
 		state := stateOf(c)
@@ -51,7 +51,9 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 		if state == "online" {
 			online = 1
 		}
-		gauge(onlineDesc, online, c.Name)
+		if state != stateHibernating { // nobody is to be told that a cluster is silent whose machines are stopped
+			gauge(onlineDesc, online, c.Name)
+		}
 		v := c.Status.Versions
 		gauge(infoDesc, 1, c.Name, v.Agent, v.Kubernetes, v.OLM)
 		gauge(installsDesc, float64(c.Status.Operators.Ready), c.Name, "ready")
@@ -90,11 +92,17 @@ func collectHeartbeats(ctx context.Context, cache client.Reader, clusters *v1alp
 
 type gaugeFunc func(desc *prometheus.Desc, value float64, labels ...string)
 
+// stateHibernating is that of a cluster that is offline and whose source says that it does
+// not run.
+const stateHibernating = "hibernating"
+
 func stateOf(c *v1alpha1.FleetCluster) string {
 	online := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline)
 	switch {
 	case conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline):
 		return "online"
+	case online.Reason == v1alpha1.ReasonHibernating:
+		return stateHibernating
 	case online.Reason == v1alpha1.ReasonLeaseExpired:
 		return "offline"
 	default:

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,9 +30,11 @@ import (
 )
 
 // The hub grants agents their Roles, so it must itself hold every permission in
-// AgentRules: that is why it may write the status of operatorinstalls, which it
-// never does. Watches by name are authorised by resourceNames because the cache
-// asks with a field selector (see CacheByObject).
+// AgentRules: that is why it may write the status of operatorinstalls and request
+// tokens of agents, which it never does. The admission policy bellwether-hub refuses
+// it to use such rights anywhere but in the namespaces of clusters. Watches by name are
+// authorised by resourceNames because the cache asks with a field selector (see
+// CacheByObject).
 //
 // +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters/status,verbs=get;patch;update
@@ -39,21 +43,28 @@ import (
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorbackups,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorbackups/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",namespace=rules,resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=bellwether-agent,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=bellwether-agent-token,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=serviceaccounts/token,resourceNames=bellwether-agent,verbs=create
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=kube-root-ca.crt,verbs=get
+// +kubebuilder:rbac:groups="",resources=resourcequotas,verbs=create
+// +kubebuilder:rbac:groups="",resources=resourcequotas,resourceNames=bellwether-agent,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=create
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,resourceNames=bellwether-agent,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=bellwether-agent,verbs=get;list;watch;patch;update
-// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler reconciles FleetClusters.
 type Reconciler struct {
 	Client client.Client
 	// Live reads past the cache, where a stale answer would do harm.
 	Live client.Reader
+	// Events reports what was left behind.
+	Events events.EventRecorder
+	// Namespace is the hub's own, where it records what was left behind.
+	Namespace string
 	// Grace is added to what a Lease says of its own duration.
 	Grace time.Duration
 	// Now is the hub's clock.
@@ -81,7 +92,7 @@ type observation struct {
 
 func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.FleetCluster) (observation, error) {
 	namespace := v1alpha1.ClusterNamespace(cluster.Name)
-	state, err := r.observeNamespace(ctx, cluster.Name)
+	state, remaining, err := r.observeNamespace(ctx, cluster.Name)
 	if err != nil {
 		return observation{}, err
 	}
@@ -89,7 +100,7 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.FleetCluster
 	if err != nil {
 		return observation{}, err
 	}
-	operators, err := r.observeOperators(ctx, namespace)
+	operators, err := r.observeOperators(ctx, cluster, namespace)
 	if err != nil {
 		return observation{}, err
 	}
@@ -98,43 +109,81 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.FleetCluster
 		return observation{}, err
 	}
 	return observation{access: seen, input: plan.Input{
-		Now: r.Now(), Cluster: cluster, Namespace: state, AccessInSync: seen.inSync(cluster.Name),
-		TokenIssued: seen.tokenIssued(), Lease: lease, Operators: operators,
+		Now: r.Now(), Cluster: cluster, Namespace: state, Remaining: remaining, AccessInSync: seen.inSync(cluster.Name),
+		Account: seen.uid(), Lease: lease, Operators: operators,
 	}}, nil
 }
 
-func (r *Reconciler) observeNamespace(ctx context.Context, cluster string) (plan.NamespaceState, error) {
+// observeNamespace returns also what keeps the namespace, if it is being deleted.
+func (r *Reconciler) observeNamespace(ctx context.Context, cluster string) (plan.NamespaceState, string, error) {
 	var namespace metav1.PartialObjectMetadata
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := r.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterNamespace(cluster)}, &namespace)
 	switch {
 	case apierrors.IsNotFound(err):
-		return plan.NamespaceAbsent, nil
+		return plan.NamespaceAbsent, "", nil
 	case err != nil:
-		return 0, fmt.Errorf("read namespace: %w", err)
+		return 0, "", fmt.Errorf("read namespace: %w", err)
 	case namespace.Labels[v1alpha1.LabelCluster] != cluster:
-		return plan.NamespaceForeign, nil
+		return plan.NamespaceForeign, "", nil
 	case namespace.DeletionTimestamp != nil:
-		return plan.NamespaceTerminating, nil
+		remaining, err := r.observeRemaining(ctx, namespace.Name)
+		return plan.NamespaceTerminating, remaining, err
 	default:
-		return plan.NamespaceOurs, nil
+		return plan.NamespaceOurs, "", nil
 	}
 }
 
-func (r *Reconciler) observeOperators(ctx context.Context, namespace string) ([]plan.Operator, error) {
+// observeRemaining returns what the API server says keeps a namespace that is being
+// deleted. The cache has its metadata only.
+func (r *Reconciler) observeRemaining(ctx context.Context, name string) (string, error) {
+	var namespace corev1.Namespace
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read what keeps the namespace: %w", err)
+	}
+	for _, c := range namespace.Status.Conditions {
+		if c.Type == corev1.NamespaceFinalizersRemaining && c.Status == corev1.ConditionTrue {
+			return c.Message, nil
+		}
+	}
+	return "", nil
+}
+
+// observeOperators reads past the cache for a cluster that leaves: what is left
+// behind is recorded once, and has to be complete.
+func (r *Reconciler) observeOperators(ctx context.Context, cluster *v1alpha1.FleetCluster, namespace string) (
+	[]plan.Operator, error) {
+	from := client.Reader(r.Client)
+	if cluster.DeletionTimestamp != nil {
+		from = r.Live
+	}
 	var installs v1alpha1.OperatorInstallList
-	if err := r.Client.List(ctx, &installs, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &installs, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list OperatorInstalls: %w", err)
 	}
 	operators := make([]plan.Operator, 0, len(installs.Items))
 	for i := range installs.Items {
-		install := &installs.Items[i]
-		operators = append(operators, plan.Operator{
-			Install: removal.Observe(install), Ready: conditions.IsTrue(install.Status.Conditions,
-				v1alpha1.ConditionReady),
-		})
+		operators = append(operators, observeOperator(&installs.Items[i]))
 	}
 	return operators, nil
+}
+
+func observeOperator(install *v1alpha1.OperatorInstall) plan.Operator {
+	o := plan.Operator{
+		Install: removal.Observe(install), Ready: conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionReady),
+	}
+	for _, finalizer := range install.Finalizers {
+		if finalizer != v1alpha1.FinalizerAgent {
+			o.Finalizers = append(o.Finalizers, finalizer)
+		}
+	}
+	if install.Status.Installed != nil {
+		o.Bundle = install.Status.Installed.Bundle
+	}
+	if install.Spec.Admission != nil {
+		o.Package, o.Target = install.Spec.Admission.Release.Package, install.Spec.Admission.Release.TargetNamespace()
+	}
+	return o
 }
 
 // observeLease reads past the cache before it lets a cluster go offline, and
@@ -173,6 +222,7 @@ func (r *Reconciler) readLease(ctx context.Context, from client.Reader, cluster 
 			Kubernetes: lease.Annotations[v1alpha1.AnnotationKubernetesVersion],
 			OLM:        olm,
 		},
+		Account:    types.UID(lease.Annotations[v1alpha1.AnnotationAgentAccount]),
 		OLMChecked: olmChecked,
 		APIServer:  observeAPIServer(&lease),
 		Veto:       veto.Decode(lease.Annotations[v1alpha1.AnnotationVeto]),
@@ -188,7 +238,7 @@ func observeAPIServer(lease *coordinationv1.Lease) plan.APIServer {
 // The agent names its Lease's duration; the bounds keep a strange one from
 // flooding the hub or from never expiring.
 const (
-	defaultLease = 40 * time.Second
+	defaultLease = 90 * time.Second
 	minLease     = 2 * time.Second
 	maxLease     = 10 * time.Minute
 )
@@ -205,6 +255,11 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.FleetCluster, 
 	for _, action := range next.Actions {
 		if err := r.act(ctx, cluster, seen, action); err != nil {
 			return fmt.Errorf("carry out %s: %w", action, err)
+		}
+	}
+	if next.LeftBehind != nil {
+		if err := r.record(ctx, cluster, next.LeftBehind); err != nil {
+			return err
 		}
 	}
 	return kit.Remove(ctx, r.Client, next.Removals)

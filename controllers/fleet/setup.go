@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -28,7 +27,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
@@ -36,17 +34,19 @@ import (
 type Options struct {
 	// Grace is added to the duration that a Lease names.
 	Grace time.Duration
+	// Namespace is the hub's own, where it records what was left on clusters.
+	Namespace string
 	// Concurrency is the number of clusters reconciled at a time.
 	Concurrency int
 }
 
 // CacheByObject restricts the hub's cache to the agents' own objects: of the
-// hub's Secrets, Leases and Roles it never gets to see any other.
+// hub's Leases and Roles it never gets to see any other.
 func CacheByObject() map[client.Object]cache.ByObject {
 	agents := cache.ByObject{Field: named(v1alpha1.AgentServiceAccount)}
 	return map[client.Object]cache.ByObject{
 		&coordinationv1.Lease{}:  {Field: named(v1alpha1.LeaseName)},
-		&corev1.Secret{}:         {Field: named(plan.TokenSecret)},
+		&corev1.ResourceQuota{}:  agents,
 		&corev1.ServiceAccount{}: agents,
 		&rbacv1.Role{}:           agents,
 		&rbacv1.RoleBinding{}:    agents,
@@ -57,7 +57,9 @@ func named(name string) fields.Selector { return fields.OneTermEqualSelector("me
 
 // Add adds the controller to a manager.
 func Add(mgr ctrl.Manager, o Options) error {
-	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Grace: o.Grace, Now: time.Now}
+	recorder := mgr.GetEventRecorder("bellwether-fleet")
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder, Namespace: o.Namespace,
+		Grace: o.Grace, Now: time.Now}
 	ofNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return requestFor(obj.GetNamespace())
 	})
@@ -71,11 +73,11 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.ServiceAccount{}, ofNamespace).
 		Watches(&rbacv1.Role{}, ofNamespace).
 		Watches(&rbacv1.RoleBinding{}, ofNamespace).
-		Watches(&corev1.Secret{}, ofNamespace).
+		Watches(&corev1.ResourceQuota{}, ofNamespace).
 		Watches(&v1alpha1.OperatorInstall{}, ofNamespace, builder.WithPredicates(installChanged)).
 		Watches(&coordinationv1.Lease{}, r.leaseHandler()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1)}).
-		Complete(kit.Shell(mgr.GetClient(), mgr.GetEventRecorder("bellwether-fleet"), r))
+		WithOptions(kit.Options(o.Concurrency)).
+		Complete(kit.Shell(mgr.GetClient(), recorder, r))
 	if err != nil {
 		return fmt.Errorf("build fleet controller: %w", err)
 	}

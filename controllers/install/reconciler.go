@@ -33,6 +33,10 @@ type Reconciler[Observation, Action any] struct {
 	Now    func() time.Time
 	// Veto returns what the cluster's owner refuses; nil if that is nothing.
 	Veto func(ctx context.Context) (*v1alpha1.ClusterVeto, error)
+	// Kept returns what the cluster keeps of an operator; nil if that is nothing. It
+	// wraps engines.ErrNotReady where that is not known yet. A nil function says that
+	// clusters keep nothing.
+	Kept func(ctx context.Context, operator v1alpha1.OperatorReference) (*engines.Kept, error)
 }
 
 // vetoDelay is how long to wait before a veto is looked for again.
@@ -44,8 +48,15 @@ const notReadyDelay = time.Second
 // Reconcile brings one OperatorInstall a step further. If the cluster cannot be
 // observed, the status stays as it is.
 func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.OperatorInstall) (ctrl.Result, error) {
-	if finding := engines.Refuse(install); finding != nil {
-		install.Status = engines.StatusOfRefused(install, *finding)
+	unknown, err := r.unknown(ctx, install)
+	switch {
+	case errors.Is(err, engines.ErrNotReady):
+		return ctrl.Result{RequeueAfter: notReadyDelay}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("read what the cluster keeps: %w", err)
+	}
+	if finding := engines.Refuse(install, unknown); finding != nil {
+		install.Status = engines.StatusOfRefused(install, unknown, *finding)
 		return ctrl.Result{}, nil
 	}
 	if refused, err := r.isVetoed(ctx, install); refused || err != nil {
@@ -75,6 +86,18 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 	return kit.Result(next.RecheckAfter, applyErr)
 }
 
+// unknown returns what the cluster keeps of an operator that the hub does not know of.
+func (r *Reconciler[O, A]) unknown(ctx context.Context, install *v1alpha1.OperatorInstall) (*engines.Kept, error) {
+	if r.Kept == nil {
+		return nil, nil
+	}
+	kept, err := r.Kept(ctx, install.Spec.Operator)
+	if err != nil {
+		return nil, err
+	}
+	return engines.Unknown(install, kept), nil
+}
+
 // isVetoed tells whether the cluster's owner refuses the change that an install was
 // admitted to, and reports it. What has begun finishes; a veto that cannot be looked
 // for holds up what has not.
@@ -86,7 +109,7 @@ func (r *Reconciler[O, A]) isVetoed(ctx context.Context, install *v1alpha1.Opera
 	if err != nil || !veto.Covers(v, install.Spec.Operator) {
 		return false, err
 	}
-	install.Status = engines.StatusOfRefused(install, engines.Finding{Reason: v1alpha1.ReasonVetoed,
+	install.Status = engines.StatusOfRefused(install, nil, engines.Finding{Reason: v1alpha1.ReasonVetoed,
 		Message: fmt.Sprintf("The change to %s does not begin: %s.", install.Spec.Admission.Release.Version,
 			veto.Message(v))})
 	return true, nil

@@ -21,9 +21,10 @@ import (
 // that it owns: what it leaves out is removed. Who writes what is in
 // docs/architecture.md.
 const (
-	// RolloutManager owns an OperatorInstall's identity, labels and admission.
+	// RolloutManager owns an OperatorInstall's identity, labels and admission. The operator
+	// controller writes as this manager the admissions that it adopts.
 	RolloutManager = client.FieldOwner("bellwether-rollout")
-	// OperatorManager owns spec.blocks of OperatorInstalls, spec.holds of
+	// OperatorManager owns spec.blocks and spec.holds of OperatorInstalls, spec.holds of
 	// ManagedOperators together with people, and spec.blocked and spec.abort (where
 	// it is superseded) of OperatorRollouts.
 	OperatorManager = client.FieldOwner("bellwether-operator")
@@ -47,6 +48,9 @@ const (
 	SilenceManager = client.FieldOwner("bellwether-silence")
 	// ChangeEventManager owns status.changeEvents of OperatorRollouts.
 	ChangeEventManager = client.FieldOwner("bellwether-change-events")
+	// DiscoveryManager owns what a FleetCluster has of its source: labels that are mapped,
+	// spec.sourceRef where discovery made it, and status.source.
+	DiscoveryManager = client.FieldOwner("bellwether-discovery")
 	// FleetManager owns what is created for an agent.
 	FleetManager = client.FieldOwner("bellwether-fleet")
 )

@@ -10,24 +10,49 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// IndexOperator is the field that OperatorInstalls are indexed by on the hub, so
-// that those of one operator are found without a look at all.
-const IndexOperator = "spec.operator"
+const (
+	// IndexOperator is the field that OperatorInstalls and OperatorRollouts are indexed
+	// by on the hub, so that those of one operator are found without a look at all.
+	IndexOperator = "spec.operator"
+	// IndexChange is the field that OperatorInstalls are indexed by on the hub, so that
+	// those that may be changing are found: see holds.ChangeKey.
+	IndexChange = "change"
+)
 
-// OfOperator selects the OperatorInstalls of one ManagedOperator by IndexOperator.
+// OfOperator selects the objects of one ManagedOperator by IndexOperator.
 func OfOperator(r v1alpha1.OperatorReference) client.MatchingFields {
 	return client.MatchingFields{IndexOperator: r.InstallName()}
 }
 
-// IndexInstalls builds IndexOperator. It must be called once for each cache.
+// IndexInstalls builds the indexes of OperatorInstalls and OperatorRollouts. It must be
+// called once for each cache.
 func IndexInstalls(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &v1alpha1.OperatorInstall{}, IndexOperator, func(obj client.Object) []string {
-		return []string{obj.(*v1alpha1.OperatorInstall).Spec.Operator.InstallName()}
-	})
-	if err != nil {
-		return fmt.Errorf("index OperatorInstalls by operator: %w", err)
+	for _, index := range []struct {
+		object client.Object
+		name   string
+		keys   client.IndexerFunc
+	}{
+		{&v1alpha1.OperatorInstall{}, IndexOperator, func(obj client.Object) []string {
+			return []string{obj.(*v1alpha1.OperatorInstall).Spec.Operator.InstallName()}
+		}},
+		{&v1alpha1.OperatorInstall{}, IndexChange, func(obj client.Object) []string {
+			if key := holds.ChangeKey(obj.(*v1alpha1.OperatorInstall)); key != "" {
+				return []string{key}
+			}
+			return nil
+		}},
+		{&v1alpha1.OperatorRollout{}, IndexOperator, func(obj client.Object) []string {
+			operator := v1alpha1.OperatorReference{Namespace: obj.GetNamespace(),
+				Name: obj.(*v1alpha1.OperatorRollout).Spec.Operator.Name}
+			return []string{operator.InstallName()}
+		}},
+	} {
+		if err := indexer.IndexField(ctx, index.object, index.name, index.keys); err != nil {
+			return fmt.Errorf("index %T by %s: %w", index.object, index.name, err)
+		}
 	}
 	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -93,7 +92,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.PagingPolicy{}, kit.Gather(everything, gatherDelay), specChanged).
 		Watches(&v1alpha1.OperatorSLO{}, kit.Gather(everything, gatherDelay), specChanged).
 		Watches(&v1alpha1.ManagedOperator{}, kit.Gather(everything, gatherDelay), builder.WithPredicates(comesOrGoes)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(kit.Options(1)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("build paging controller: %w", err)

@@ -44,7 +44,7 @@ type Options struct {
 // own for the hub. If the cluster does not serve the kind yet, it waits for it.
 func Add(mgr ctrl.Manager, at cluster.Cluster, o Options) error {
 	changes := newChangeQueue()
-	engine := run.New(run.Options{Changed: changes.add})
+	engine := run.New(run.Options{Cluster: o.Cluster, Changed: changes.add})
 	if err := o.Metrics.Register(engine); err != nil {
 		return fmt.Errorf("register metrics of probes: %w", err)
 	}

@@ -21,14 +21,15 @@ import (
 	apply "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
 // writers is how many OperatorInstalls are written at a time.
 const writers = 16
 
 // apply carries the actions out. A cluster that cannot be written does not
-// hold up the others; a rollout that was changed since it was read holds up
-// all.
+// hold up the others, and is held back from the next pass on; a rollout that was changed
+// since it was read holds up all.
 func (r *Reconciler) apply(ctx context.Context, in rollouts.Input, actions []rollouts.Action) error {
 	if len(actions) == 0 {
 		return nil
@@ -47,11 +48,13 @@ func (r *Reconciler) apply(ctx context.Context, in rollouts.Input, actions []rol
 	group.SetLimit(writers)
 	for _, a := range actions {
 		group.Go(func() error {
-			if err := r.act(ctx, p, a); err != nil {
+			err := r.act(ctx, p, a)
+			r.refusals.note(p.rollout.UID, a.Cluster, err, r.Now())
+			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)
-				if outdated(err) {
+				if errors.Is(err, errRolloutChanged) {
 					cancel()
 				}
 			}
@@ -108,23 +111,49 @@ func (r *Reconciler) act(ctx context.Context, p *admitting, a rollouts.Action) e
 	if err := r.fence(ctx, ro); err != nil {
 		return err
 	}
-	operator := reference(ro)
-	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(a.Cluster), Name: operator.InstallName()}
-	var install *v1alpha1.OperatorInstall
-	live := &v1alpha1.OperatorInstall{}
-	switch err := r.Live.Get(ctx, key, live); {
-	case err == nil:
-		install = live
-	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("read install of %s: %w", a.Cluster, err)
+	// A write names what was read by its resource version, so the cache does until the API
+	// server objects.
+	install, err := readInstall(ctx, r.Client, ro, a.Cluster)
+	isMember := install != nil && install.Labels[v1alpha1.LabelRollout] == ro.Name
+	if err == nil && (isMember || install != nil && a.Kind == rollouts.ActionAssign) {
+		if err = r.actOn(ctx, p, a, install); !apierrors.IsConflict(err) {
+			return err
+		}
 	}
+	if install, err = readInstall(ctx, r.Live, ro, a.Cluster); err != nil {
+		return err
+	}
+	return r.actOn(ctx, p, a, install)
+}
+
+// readInstall returns the OperatorInstall of a rollout's operator on a cluster; nil if
+// there is none.
+func readInstall(ctx context.Context, from client.Reader, ro *v1alpha1.OperatorRollout, cluster string) (
+	*v1alpha1.OperatorInstall, error) {
+	var install v1alpha1.OperatorInstall
+	switch err := from.Get(ctx, keyOf(ro, cluster), &install); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read install of %s: %w", cluster, err)
+	}
+	return &install, nil
+}
+
+func keyOf(ro *v1alpha1.OperatorRollout, cluster string) client.ObjectKey {
+	return client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: reference(ro).InstallName()}
+}
+
+func (r *Reconciler) actOn(ctx context.Context, p *admitting, a rollouts.Action,
+	install *v1alpha1.OperatorInstall) error {
+	ro := p.rollout
 	if install != nil && (install.DeletionTimestamp != nil || install.Spec.Admission != nil &&
 		install.Spec.Admission.Revision > ro.Spec.Revision) {
 		return nil
 	}
 	switch a.Kind {
 	case rollouts.ActionAssign:
-		return r.assign(ctx, ro, a, key, install)
+		return r.assign(ctx, ro, a, install)
 	case rollouts.ActionRunJob:
 		return r.requestJob(ctx, ro, a, install)
 	default:
@@ -132,38 +161,39 @@ func (r *Reconciler) act(ctx context.Context, p *admitting, a rollouts.Action) e
 	}
 }
 
+// errRolloutChanged ends all actions of a pass.
+var errRolloutChanged = errors.New("the rollout was changed since it was read")
+
 // fence makes sure that the rollout is still as the decision saw it: not
-// paused, not aborted, and with the very batch that names the cluster.
+// paused, not aborted, and with the very batch that names the cluster. The metadata
+// tells, and is all that is read: a status names hundreds of clusters.
 func (r *Reconciler) fence(ctx context.Context, ro *v1alpha1.OperatorRollout) error {
-	var now v1alpha1.OperatorRollout
+	var now metav1.PartialObjectMetadata
+	now.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("OperatorRollout"))
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(ro), &now)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read rollout: %w", err)
 	}
 	if err != nil || now.UID != ro.UID || now.ResourceVersion != ro.ResourceVersion || now.DeletionTimestamp != nil {
-		return conflict(ro, "the rollout was changed since it was read")
+		return errors.Join(errRolloutChanged, apierrors.NewConflict(schema.GroupResource{
+			Group: v1alpha1.SchemeGroupVersion.Group, Resource: "operatorrollouts"}, ro.Name, errRolloutChanged))
 	}
 	return nil
 }
 
-func conflict(ro *v1alpha1.OperatorRollout, what string) error {
-	return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.SchemeGroupVersion.Group,
-		Resource: "operatorrollouts"}, ro.Name, errors.New(what))
-}
-
 // assign writes the membership. Once the plan is frozen, a member is never
 // moved.
-func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action, key client.ObjectKey,
+func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action,
 	install *v1alpha1.OperatorInstall) error {
 	isMember := install != nil && install.Labels[v1alpha1.LabelRollout] == ro.Name
 	if isMember && (ro.Status.PlanHash != "" || install.Labels[v1alpha1.LabelWave] == a.Wave) {
 		return nil
 	}
 	if install == nil {
-		operator := reference(ro)
+		key := keyOf(ro, a.Cluster)
 		return r.create(ctx, &v1alpha1.OperatorInstall{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labelsOf(ro, a)},
-			Spec:       v1alpha1.OperatorInstallSpec{Operator: operator, Cluster: a.Cluster},
+			Spec:       v1alpha1.OperatorInstallSpec{Operator: reference(ro), Cluster: a.Cluster},
 		})
 	}
 	if err := r.write(ctx, ro, a, install, install.Spec.Admission); err != nil {
@@ -217,6 +247,9 @@ func (r *Reconciler) admit(ctx context.Context, p *admitting, a rollouts.Action,
 	if stamp := install.Spec.Admission; stamp != nil && stamp.RolloutUID == string(ro.UID) &&
 		stamp.Attempt >= a.Attempt {
 		return nil
+	}
+	if seen := rollouts.ObserveInstall(install); seen.Unreported || holds.IsAdopted(seen, ro.Spec.Resumed) {
+		return nil // the next pass sees what the agent has reported meanwhile
 	}
 	if busy, err := r.isBusy(ctx, p, a.Cluster); busy || err != nil {
 		return err // the next pass sees the other change

@@ -27,7 +27,7 @@ import (
 func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input) error {
 	h := holds.Input{Now: in.Now, Operator: reference(in.Rollout), MaxChanges: r.MaxChanges,
 		Requirements: in.Rollout.Spec.Requirements, Release: in.Rollout.Spec.Release.Bundle, Installs: in.Installs,
-		PreflightJob: rollouts.PreflightJobOf(in.Rollout)}
+		Resumed: in.Rollout.Spec.Resumed, PreflightJob: rollouts.PreflightJobOf(in.Rollout)}
 	var operator v1alpha1.ManagedOperator
 	key := client.ObjectKey{Namespace: in.Rollout.Namespace, Name: in.Rollout.Spec.Operator.Name}
 	switch err := r.Client.Get(ctx, key, &operator); {
@@ -50,6 +50,7 @@ func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input) error
 		return err
 	}
 	holds.Set(h, in.Clusters)
+	r.refusals.hold(in.Rollout.UID, in.Clusters, in.Now)
 	return nil
 }
 
@@ -80,11 +81,16 @@ func (r *Reconciler) observeChanges(ctx context.Context, in *rollouts.Input) (ho
 	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list rollouts: %w", err)
 	}
-	var installs v1alpha1.OperatorInstallList
-	if err := r.Client.List(ctx, &installs, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list installs: %w", err)
+	var changing []v1alpha1.OperatorInstall
+	for _, key := range holds.ChangeKeys(in.Now, all.Items) {
+		var installs v1alpha1.OperatorInstallList
+		if err := r.Client.List(ctx, &installs, client.MatchingFields{kit.IndexChange: key},
+			client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list installs: %w", err)
+		}
+		changing = append(changing, installs.Items...)
 	}
-	return holds.ReadChanges(in.Now, reference(in.Rollout), all.Items, installs.Items, byName(in.Clusters)), nil
+	return holds.ReadChanges(in.Now, reference(in.Rollout), all.Items, changing, byName(in.Clusters)), nil
 }
 
 func byName(clusters []rollouts.Cluster) map[string]rollouts.Cluster {

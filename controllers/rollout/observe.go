@@ -6,6 +6,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,15 +88,13 @@ func reference(ro *v1alpha1.OperatorRollout) v1alpha1.OperatorReference {
 // hasNewer tells whether the operator has a rollout with a higher revision.
 func (r *Reconciler) hasNewer(ctx context.Context, ro *v1alpha1.OperatorRollout) (bool, error) {
 	var all v1alpha1.OperatorRolloutList
-	if err := r.Client.List(ctx, &all, client.InNamespace(ro.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(ro.Namespace), kit.OfOperator(reference(ro)),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list rollouts: %w", err)
 	}
-	for i := range all.Items {
-		if other := &all.Items[i].Spec; other.Operator == ro.Spec.Operator && other.Revision > ro.Spec.Revision {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(all.Items, func(other v1alpha1.OperatorRollout) bool {
+		return other.Spec.Revision > ro.Spec.Revision
+	}), nil
 }
 
 // newest is the higher of two resource versions of one resource. One that

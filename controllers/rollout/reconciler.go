@@ -46,6 +46,8 @@ type Reconciler struct {
 	Admitted func()
 	// Measurer answers what gates ask.
 	Measurer *Measurer
+
+	refusals refusals
 }
 
 // Reconcile takes one rollout a step further.

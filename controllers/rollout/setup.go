@@ -20,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -87,7 +86,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 				predicate.GenerationChangedPredicate{}))).
 		WatchesRawSource(source.Channel(r.Measurer.answered,
 			&handler.TypedEnqueueRequestForObject[*v1alpha1.OperatorRollout]{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1)}).
+		WithOptions(kit.Options(o.Concurrency)).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
 	if err != nil {
 		return fmt.Errorf("build rollout controller: %w", err)
@@ -115,7 +114,8 @@ var none v1alpha1.InstalledVersion
 var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before := rollouts.ObserveCluster(e.ObjectOld.(*v1alpha1.FleetCluster))
 	after := rollouts.ObserveCluster(e.ObjectNew.(*v1alpha1.FleetCluster))
-	same := before.Enrolled == after.Enrolled && before.Online == after.Online && before.Paused == after.Paused &&
+	same := before.Enrolled == after.Enrolled && before.Online == after.Online &&
+		before.PausedReason == after.PausedReason &&
 		before.Deleting == after.Deleting && before.OfflineReason == after.OfflineReason &&
 		before.TimeZone == after.TimeZone && before.Kubernetes == after.Kubernetes &&
 		equality.Semantic.DeepEqual(before.Veto, after.Veto)

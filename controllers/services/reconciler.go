@@ -24,6 +24,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/services/plan"
+	"github.com/bellwether-dev/bellwether/engines"
 )
 
 // Reconciler brings an operator's EndpointProbes to what its OperatorInstall says.
@@ -31,6 +32,9 @@ type Reconciler struct {
 	// Hub reads OperatorInstalls, Local reads and writes EndpointProbes.
 	Hub   client.Reader
 	Local client.Client
+	// Keeps tells whether the cluster keeps an admission of an operator. It wraps
+	// engines.ErrNotReady where that is not known yet.
+	Keeps func(ctx context.Context, operator v1alpha1.OperatorReference) (bool, error)
 	// Recorder tells people of what is in the way, on the OperatorInstall.
 	Recorder events.EventRecorder
 }
@@ -48,6 +52,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, fmt.Errorf("read OperatorInstall: %w", err)
 		}
 		install = nil
+	}
+	if install == nil || install.DeletionTimestamp.IsZero() && install.Spec.Admission == nil {
+		// The hub may have lost the install, or what it was admitted to.
+		switch keeps, err := r.Keeps(ctx, operatorOf(request)); {
+		case errors.Is(err, engines.ErrNotReady):
+			return ctrl.Result{RequeueAfter: whenNamespace}, nil
+		case keeps || err != nil:
+			return ctrl.Result{}, err
+		}
 	}
 	var made v1alpha1.EndpointProbeList
 	if err := r.Local.List(ctx, &made, client.MatchingLabels(operatorOf(request).ManagedLabels())); err != nil {

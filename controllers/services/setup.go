@@ -34,7 +34,10 @@ import (
 // Add adds the controller to an agent's manager, which is the hub's, its cache
 // restricted to the cluster's namespace. A fleet cluster that does not serve
 // EndpointProbes yet is waited for.
-func Add(hub ctrl.Manager, local cluster.Cluster, namespace string) error {
+// What the cluster keeps of an operator that the hub does not know is left alone; see
+// Reconciler.Keeps.
+func Add(hub ctrl.Manager, local cluster.Cluster, namespace string,
+	keeps func(ctx context.Context, operator v1alpha1.OperatorReference) (bool, error)) error {
 	toInstall := func(_ context.Context, probe *v1alpha1.EndpointProbe) []reconcile.Request {
 		if probe.Labels[v1alpha1.LabelManaged] == "" {
 			return nil
@@ -49,7 +52,7 @@ func Add(hub ctrl.Manager, local cluster.Cluster, namespace string) error {
 		For(&v1alpha1.OperatorInstall{}).
 		WatchesRawSource(source.Kind(local.GetCache(), &v1alpha1.EndpointProbe{},
 			handler.TypedEnqueueRequestsFromMapFunc(toInstall))).
-		Complete(&Reconciler{Hub: hub.GetClient(), Local: local.GetClient(),
+		Complete(&Reconciler{Hub: hub.GetClient(), Local: local.GetClient(), Keeps: keeps,
 			Recorder: hub.GetEventRecorder("bellwether-agent")})
 	if err != nil {
 		return fmt.Errorf("build services controller: %w", err)

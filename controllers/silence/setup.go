@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -56,7 +55,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.AlertSilence{}, kit.Gather(everything, gatherDelay), specChanged).
 		Watches(&v1alpha1.FleetCluster{}, kit.Gather(everything, gatherDelay), builder.WithPredicates(clusterChanged)).
 		Watches(&v1alpha1.OperatorInstall{}, kit.Gather(everything, gatherDelay), specChanged).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(kit.Options(1)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("build silence controller: %w", err)

@@ -74,8 +74,17 @@ func collectExpected(ctx context.Context, cache client.Reader, out chan<- promet
 	if err := cache.List(ctx, &installs, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list OperatorInstalls: %w", err)
 	}
+	var clusters v1alpha1.FleetClusterList
+	if err := cache.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list FleetClusters: %w", err)
+	}
+	stopped := map[string]bool{}
+	for i := range clusters.Items {
+		c := &clusters.Items[i]
+		stopped[c.Name] = c.Status.IsHibernating() && !conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
+	}
 	for i := range installs.Items {
-		if o := &installs.Items[i]; isExpected(o) {
+		if o := &installs.Items[i]; isExpected(o) && !stopped[o.Spec.Cluster] {
 			out <- prometheus.MustNewConstMetric(expectedDesc, prometheus.GaugeValue, 1, o.Spec.Cluster,
 				o.Spec.Operator.Namespace, o.Spec.Operator.Name)
 		}

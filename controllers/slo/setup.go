@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -85,7 +84,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.ManagedOperator{}, soon(),
 			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, targetChanged))).
 		Watches(&v1alpha1.OperatorInstall{}, soon(), builder.WithPredicates(toldChanged)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(kit.Options(1)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("build slo controller: %w", err)

@@ -7,21 +7,16 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
-// TokenSecret is the name of the Secret with the agent's token for the hub.
-const TokenSecret = "bellwether-agent-token" // #nosec G101 -- a name, not a credential
-
 func join(in Input, d *Decision) {
 	if !slices.Contains(in.Cluster.Finalizers, v1alpha1.FinalizerHub) {
 		d.Actions = append(d.Actions, AddFinalizer)
 	}
-	d.Status.Namespace, d.Status.CredentialsSecret = "", nil
+	d.Status.Namespace = ""
 	switch in.Namespace {
 	case NamespaceAbsent:
 		d.Actions = append(d.Actions, CreateNamespace, ApplyAccess)
@@ -35,9 +30,6 @@ func join(in Input, d *Decision) {
 		// remove the finalizers of what is left in it.
 		d.Removals = releaseAll(in.Operators)
 	case NamespaceForeign:
-	}
-	if in.Namespace == NamespaceOurs && in.AccessInSync && in.TokenIssued {
-		d.Status.CredentialsSecret = &corev1.LocalObjectReference{Name: TokenSecret}
 	}
 	conditions.Summarize(&d.Status.Conditions, in.Cluster.Generation, summarize(in))
 }
@@ -73,11 +65,12 @@ func summarize(in Input) conditions.Summary {
 	case !in.AccessInSync:
 		return waiting(v1alpha1.ReasonProgressing,
 			fmt.Sprintf("the agent's access to namespace %s is being created", namespace))
-	case !in.TokenIssued:
-		return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
-			"Secret %s/%s has no token yet: the hub's controller manager issues it", namespace, TokenSecret))
 	case !in.Lease.Found:
 		return waiting(v1alpha1.ReasonNeverJoined, neverJoined(in.Cluster.Name))
+	case isRevoked(in):
+		return stalled(v1alpha1.ReasonAccessRevoked, accessRevoked(in.Cluster.Name))
+	case !in.Lease.IsOnline(in.Now) && in.Cluster.Status.IsHibernating():
+		return waiting(v1alpha1.ReasonHibernating, hibernating(in.Cluster))
 	case !in.Lease.IsOnline(in.Now):
 		return stalled(v1alpha1.ReasonAgentOffline, leaseExpired(in.Lease))
 	case !in.Lease.APIServer.Checked:
@@ -92,6 +85,9 @@ func summarize(in Input) conditions.Summary {
 	text := "the agent reports, the API server answers and OLM is installed"
 	if in.Cluster.Spec.Paused {
 		text += "; spec.paused is true: rollouts skip this cluster"
+	}
+	if in.Cluster.Status.IsSourcePaused() {
+		text += "; its source is paused, or is being moved: rollouts skip this cluster"
 	}
 	return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: text}
 }

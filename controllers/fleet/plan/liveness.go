@@ -56,10 +56,16 @@ func setLiveness(in Input, status *v1alpha1.FleetClusterStatus) time.Duration {
 			"the agent looks for OLM once it has joined")
 		return 0
 	case !in.Lease.IsOnline(in.Now):
-		message := leaseExpired(in.Lease)
-		set(v1alpha1.ConditionOnline, false, v1alpha1.ReasonLeaseExpired, message)
-		unknown(v1alpha1.ConditionAPIServerReachable, v1alpha1.ReasonAgentOffline, message)
-		unknown(v1alpha1.ConditionOLMAvailable, v1alpha1.ReasonAgentOffline, message)
+		expired, offline, message := v1alpha1.ReasonLeaseExpired, v1alpha1.ReasonAgentOffline, leaseExpired(in.Lease)
+		switch {
+		case isRevoked(in):
+			expired, message = v1alpha1.ReasonAccessRevoked, accessRevoked(in.Cluster.Name)
+		case in.Cluster.Status.IsHibernating():
+			expired, offline, message = v1alpha1.ReasonHibernating, v1alpha1.ReasonHibernating, hibernating(in.Cluster)
+		}
+		set(v1alpha1.ConditionOnline, false, expired, message)
+		unknown(v1alpha1.ConditionAPIServerReachable, offline, message)
+		unknown(v1alpha1.ConditionOLMAvailable, offline, message)
 		return 0
 	}
 	set(v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh, "the agent renews its Lease")
@@ -113,6 +119,16 @@ func neverJoined(cluster string) string {
 	return fmt.Sprintf("no agent has reported yet: install it with `bellwether fleet join %s`", cluster)
 }
 
+// isRevoked tells whether the agent's last renewal was made with a token of a ServiceAccount that was deleted since.
+func isRevoked(in Input) bool {
+	return in.Account != "" && in.Lease.Account != "" && in.Account != in.Lease.Account
+}
+
+func accessRevoked(cluster string) string {
+	return fmt.Sprintf("the agent's access was revoked: the ServiceAccount that its tokens belong to was deleted. "+
+		"Join the cluster again with `bellwether fleet join %s --cluster-kubeconfig FILE`", cluster)
+}
+
 func leaseExpired(l Lease) string {
 	since := "the hub started"
 	if !l.SeenAt.IsZero() {
@@ -120,6 +136,16 @@ func leaseExpired(l Lease) string {
 	}
 	return fmt.Sprintf("the agent has not renewed its Lease since %s: check the agent on the cluster, and its "+
 		"connection to the hub", since)
+}
+
+// hibernating says why a cluster that does not run is offline.
+func hibernating(c *v1alpha1.FleetCluster) string {
+	source := c.Status.Source
+	text := fmt.Sprintf("the cluster does not run: its source reports the power state %s", source.PowerState)
+	if source.PowerStateSince != nil {
+		text += " since " + source.PowerStateSince.UTC().Format(time.RFC3339)
+	}
+	return text + "; rollouts defer it until it runs"
 }
 
 func apiServerUnreachable(a APIServer) string {

@@ -4,8 +4,11 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -13,8 +16,11 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
+// DefaultOffboardingTimeout is that of a FleetCluster that names none.
+const DefaultOffboardingTimeout = 24 * time.Hour
+
 // offboard takes a cluster out of the fleet. Nothing that was not made for it is
-// deleted.
+// deleted. What its agent has not released by the deadline, the hub releases.
 func offboard(in Input, d *Decision) {
 	if !slices.Contains(in.Cluster.Finalizers, v1alpha1.FinalizerHub) {
 		return // others hold it
@@ -27,22 +33,51 @@ func offboard(in Input, d *Decision) {
 	}
 	policy := in.Cluster.Spec.Offboarding
 	reach := reachOf(in)
-	blocked := false
+	var blocked, released []Operator
 	for _, o := range in.Operators {
-		if step, due := removal.Next(o.Install, policy, reach); due {
+		step, due := removal.Next(o.Install, policy, reach)
+		if due {
 			d.Removals = append(d.Removals, step)
 		}
-		blocked = blocked || removal.Blocked(o.Install, policy, reach)
+		if step.Release {
+			released = append(released, o)
+		}
+		if removal.Blocked(o.Install, policy, reach) {
+			blocked = append(blocked, o)
+		}
+	}
+	if len(released) > 0 {
+		d.LeftBehind = leftBehind(in, released)
 	}
 	if len(in.Operators) == 0 && in.Namespace == NamespaceOurs {
 		d.Actions = append(d.Actions, DeleteNamespace)
 	}
+	if len(held(in.Operators)) > len(released) {
+		wait := deadline(in.Cluster).Sub(in.Now)
+		d.RecheckAfter = cmp.Or(min(d.RecheckAfter, wait), wait)
+	}
 	conditions.Summarize(&d.Status.Conditions, in.Cluster.Generation, summarizeLeaving(in, blocked))
 }
 
+// held returns those that the agent holds.
+func held(operators []Operator) []Operator {
+	return slices.DeleteFunc(slices.Clone(operators), func(o Operator) bool { return !o.Held })
+}
+
+// timeout is how long the agent of a cluster that leaves is waited for.
+func timeout(c *v1alpha1.FleetCluster) time.Duration {
+	if c.Spec.OffboardingTimeout == nil {
+		return DefaultOffboardingTimeout
+	}
+	return c.Spec.OffboardingTimeout.Duration
+}
+
+// deadline is when the hub no longer waits for the agent of a cluster that leaves.
+func deadline(c *v1alpha1.FleetCluster) time.Time { return c.DeletionTimestamp.Add(timeout(c)) }
+
 func reachOf(in Input) removal.Reach {
 	switch {
-	case in.Namespace == NamespaceTerminating:
+	case in.Namespace == NamespaceTerminating, !in.Now.Before(deadline(in.Cluster)):
 		return removal.Gone
 	case isReachable(in):
 		return removal.Online
@@ -51,25 +86,51 @@ func reachOf(in Input) removal.Reach {
 	}
 }
 
-func summarizeLeaving(in Input, blocked bool) conditions.Summary {
+func summarizeLeaving(in Input, blocked []Operator) conditions.Summary {
+	until := fmt.Sprintf("The hub waits until %s (spec.offboardingTimeout: %s); after that it removes the cluster, "+
+		"and the operators stay installed", deadline(in.Cluster).UTC().Format(time.RFC3339), timeout(in.Cluster))
+	waitedFor := held(in.Operators)
 	switch {
-	case blocked && in.Lease.IsOnline(in.Now):
+	case len(blocked) > 0 && in.Lease.IsOnline(in.Now):
 		return stalled(v1alpha1.ReasonAPIServerUnreachable, fmt.Sprintf(
 			"the agent cannot reach the API server of its own cluster, so %s cannot be uninstalled: repair the "+
-				"cluster's control plane, or set spec.offboarding to Orphan to leave the operators as they are",
-			names(in.Operators)))
-	case blocked:
+				"cluster's control plane, or set spec.offboarding to Orphan to leave the operators as they are. %s",
+			names(blocked), until))
+	case len(blocked) > 0:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
 			"the agent is offline, so %s cannot be uninstalled: start the agent, or set spec.offboarding to "+
-				"Orphan to leave the operators as they are",
-			names(in.Operators)))
+				"Orphan to leave the operators as they are. %s",
+			names(blocked), until))
+	case len(waitedFor) > 0 && reachOf(in) == removal.Gone:
+		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("the hub releases %s without the agent; what stays on the "+
+			"cluster is listed in the ConfigMap with the label %s=%s", names(waitedFor), v1alpha1.LabelLeftBehind,
+			in.Cluster.Name))
+	case len(waitedFor) > 0:
+		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for the agent to release %s (offboarding: %s). %s",
+			names(waitedFor), policyText(in.Cluster.Spec.Offboarding), until))
 	case len(in.Operators) > 0:
-		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for the agent to release %s (offboarding: %s)",
-			names(in.Operators), policyText(in.Cluster.Spec.Offboarding)))
+		return waiting(v1alpha1.ReasonDeleting, "waiting for the deletion of "+remaining(in.Operators))
 	default:
-		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("namespace %s is being deleted",
-			v1alpha1.ClusterNamespace(in.Cluster.Name)))
+		message := fmt.Sprintf("namespace %s is being deleted", v1alpha1.ClusterNamespace(in.Cluster.Name))
+		if in.Remaining != "" {
+			message += ": " + in.Remaining
+		}
+		return waiting(v1alpha1.ReasonDeleting, message)
 	}
+}
+
+// remaining names OperatorInstalls that the agent does not hold, with what does.
+func remaining(operators []Operator) string {
+	var all []string
+	for _, o := range operators {
+		text := o.Name
+		if len(o.Finalizers) > 0 {
+			text += " (finalizers: " + strings.Join(o.Finalizers, ", ") + ")"
+		}
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return phrase.First(all, maxNamed)
 }
 
 func policyText(p v1alpha1.RemovalPolicy) string {

@@ -9,6 +9,8 @@ package plan
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
@@ -39,6 +41,9 @@ type Lease struct {
 	Duration time.Duration
 	// Versions that the agent wrote on its Lease.
 	Versions v1alpha1.ClusterVersions
+	// Account is the UID of the ServiceAccount whose token the agent used; empty if it
+	// did not say.
+	Account types.UID
 	// OLMChecked is false until the agent has looked for OLM.
 	OLMChecked bool
 	// APIServer is the result of the agent's last check.
@@ -52,6 +57,11 @@ type Lease struct {
 type Operator struct {
 	removal.Install
 	Ready bool
+	// Finalizers are those that are not the agent's.
+	Finalizers []string
+	// Package and Bundle are what the agent last reported as installed, and Target
+	// is the operator's namespace on the cluster. They may be empty.
+	Package, Bundle, Target string
 }
 
 // Input is everything that the decision rests on.
@@ -59,13 +69,16 @@ type Input struct {
 	Now       time.Time
 	Cluster   *v1alpha1.FleetCluster
 	Namespace NamespaceState
-	// AccessInSync is true when ServiceAccount, Role, RoleBinding and token
-	// Secret are as they should be.
+	// Remaining is what the API server says keeps a namespace that is being deleted;
+	// empty where it says nothing.
+	Remaining string
+	// AccessInSync is true when ServiceAccount, Role, RoleBinding and
+	// ResourceQuota are as they should be.
 	AccessInSync bool
-	// TokenIssued is true when the Secret holds a token.
-	TokenIssued bool
-	Lease       Lease
-	Operators   []Operator
+	// Account is the UID of the ServiceAccount; empty if there is none.
+	Account   types.UID
+	Lease     Lease
+	Operators []Operator
 }
 
 // Action is one thing to do on the hub.
@@ -76,7 +89,7 @@ const (
 	AddFinalizer Action = "AddFinalizer"
 	// CreateNamespace makes the cluster's namespace.
 	CreateNamespace Action = "CreateNamespace"
-	// ApplyAccess makes ServiceAccount, Role, RoleBinding and token Secret.
+	// ApplyAccess makes ServiceAccount, Role, RoleBinding and ResourceQuota.
 	ApplyAccess Action = "ApplyAccess"
 	// DeleteNamespace deletes the cluster's namespace.
 	DeleteNamespace Action = "DeleteNamespace"
@@ -88,7 +101,10 @@ const (
 type Decision struct {
 	Actions  []Action
 	Removals []removal.Step
-	Status   v1alpha1.FleetClusterStatus
+	// LeftBehind is to be recorded before the removals are carried out; nil where
+	// nothing is left behind.
+	LeftBehind *LeftBehind
+	Status     v1alpha1.FleetClusterStatus
 	// RecheckAfter is when time alone may change the verdict; zero: never.
 	RecheckAfter time.Duration
 }
@@ -96,9 +112,10 @@ type Decision struct {
 // Next decides.
 //
 //	            ┌─ namespace foreign ──▶ stalled, touches nothing
-//	joining ────┼─ namespace absent ───▶ namespace, access, token ─▶ waits for the agent
+//	joining ────┼─ namespace absent ───▶ namespace, access ────────▶ waits for the agent
 //	            └─ lease fresh ────────▶ online until it expires, ready while its API server answers
-//	offboarding: installs removed by policy ─▶ namespace deleted ─▶ gone
+//	offboarding: installs removed by policy, or by the hub once the agent's time
+//	             is over ─▶ namespace deleted ─▶ gone
 func Next(in Input) Decision {
 	d := Decision{Status: *in.Cluster.Status.DeepCopy()}
 	d.Status.Operators = count(in.Operators)

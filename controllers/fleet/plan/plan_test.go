@@ -24,9 +24,10 @@ func healthy() plan.Input {
 	cluster.Name, cluster.Generation = "prod", 3
 	cluster.Finalizers = []string{v1alpha1.FinalizerHub}
 	return plan.Input{
-		Now: now, Cluster: cluster, Namespace: plan.NamespaceOurs, AccessInSync: true, TokenIssued: true,
+		Now: now, Cluster: cluster, Namespace: plan.NamespaceOurs, AccessInSync: true, Account: "second",
 		Lease: plan.Lease{
 			Found: true, SeenAt: now.Add(-10 * time.Second), Duration: 40 * time.Second,
+			Account:   "second",
 			Versions:  v1alpha1.ClusterVersions{Agent: "1", Kubernetes: "v1.37.0", OLM: "0.46.0"},
 			APIServer: plan.APIServer{Checked: true}, OLMChecked: true,
 		},
@@ -81,14 +82,35 @@ func TestNext(t *testing.T) {
 			reasons: map[string]string{ready: "Progressing"},
 			recheck: 30 * time.Second,
 		},
-		"token not issued": {
-			change:  func(in *plan.Input) { in.TokenIssued, in.Lease = false, plan.Lease{} },
-			reasons: map[string]string{ready: "Waiting"},
+		"revoked, and the last renewal still holds": {
+			change: func(in *plan.Input) { in.Lease.Account = "first" },
+			reasons: map[string]string{ready: "AccessRevoked", stalledType: "+AccessRevoked",
+				online: "+LeaseFresh"},
+			recheck: 30 * time.Second,
+		},
+		"revoked": {
+			change: func(in *plan.Input) { in.Lease.Account, in.Lease.SeenAt = "first", now.Add(-40*time.Second) },
+			reasons: map[string]string{ready: "AccessRevoked", stalledType: "+AccessRevoked",
+				online: "AccessRevoked", apiServer: "?AgentOffline", olm: "?AgentOffline"},
+		},
+		"an agent that does not say which account it has": {
+			change:  func(in *plan.Input) { in.Lease.Account = "" },
+			reasons: map[string]string{ready: "+Succeeded"},
+			recheck: 30 * time.Second,
 		},
 		"agent has not joined": {
 			change: func(in *plan.Input) { in.Lease = plan.Lease{} },
 			reasons: map[string]string{ready: "NeverJoined", online: "NeverJoined", apiServer: "?NeverJoined",
 				olm: "NeverJoined"},
+		},
+		"hibernates: not taken for dead": {
+			change: func(in *plan.Input) {
+				in.Lease.SeenAt = now.Add(-time.Hour)
+				in.Cluster.Status.Source = &v1alpha1.ClusterSource{State: v1alpha1.SourcePresent,
+					PowerState: v1alpha1.PowerHibernating}
+			},
+			reasons: map[string]string{ready: "Hibernating", online: "Hibernating", apiServer: "?Hibernating",
+				olm: "?Hibernating"},
 		},
 		"lease expired": {
 			change: func(in *plan.Input) { in.Lease.SeenAt = now.Add(-40 * time.Second) },
@@ -140,6 +162,7 @@ func TestNext(t *testing.T) {
 				in.Operators[0].Deleting, in.Operators[0].Policy = true, v1alpha1.RemovalUninstall
 			}),
 			reasons: map[string]string{ready: "AgentOffline", stalledType: "+AgentOffline"},
+			recheck: 24 * time.Hour,
 		},
 		"leaving, API server does not answer, Uninstall": {
 			change: func(in *plan.Input) {
@@ -148,6 +171,48 @@ func TestNext(t *testing.T) {
 				in.Operators[0].Deleting, in.Operators[0].Policy = true, v1alpha1.RemovalUninstall
 			},
 			reasons: map[string]string{ready: "APIServerUnreachable", stalledType: "+APIServerUnreachable"},
+			recheck: 30 * time.Second,
+		},
+		"leaving, online, the time is over": {
+			change: overdue(leaving(v1alpha1.RemovalUninstall)),
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo",
+				SetPolicy: v1alpha1.RemovalUninstall, Delete: true, Release: true}},
+			reasons: map[string]string{ready: "Deleting"},
+			recheck: 30 * time.Second,
+		},
+		"leaving, offline, Uninstall, the time is over": {
+			change: overdue(offline(func(in *plan.Input) {
+				leaving(v1alpha1.RemovalUninstall)(in)
+				in.Operators[0].Deleting, in.Operators[0].Policy = true, v1alpha1.RemovalUninstall
+			})),
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo", Release: true}},
+			reasons:  map[string]string{ready: "Deleting"},
+		},
+		"leaving, and the hub is not to wait": {
+			change: func(in *plan.Input) {
+				leaving(v1alpha1.RemovalOrphan)(in)
+				in.Cluster.Spec.OffboardingTimeout = &metav1.Duration{}
+			},
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo", Delete: true, Release: true}},
+			reasons:  map[string]string{ready: "Deleting"},
+			recheck:  30 * time.Second,
+		},
+		"leaving, and the deadline comes before the Lease expires": {
+			change: func(in *plan.Input) {
+				leaving(v1alpha1.RemovalOrphan)(in)
+				in.Cluster.Spec.OffboardingTimeout = &metav1.Duration{Duration: 20 * time.Second}
+			},
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo", Delete: true}},
+			reasons:  map[string]string{ready: "Deleting"},
+			recheck:  20 * time.Second,
+		},
+		"leaving, held by others after the time is over": {
+			change: overdue(func(in *plan.Input) {
+				leaving(v1alpha1.RemovalOrphan)(in)
+				o := &in.Operators[0]
+				o.Held, o.Deleting, o.Finalizers = false, true, []string{"example.com/keep"}
+			}),
+			reasons: map[string]string{ready: "Deleting"},
 			recheck: 30 * time.Second,
 		},
 		"leaving, installs gone": {
@@ -261,6 +326,14 @@ func offline(then func(*plan.Input)) func(*plan.Input) {
 	}
 }
 
+// overdue is a minute after the default time has passed.
+func overdue(then func(*plan.Input)) func(*plan.Input) {
+	return func(in *plan.Input) {
+		then(in)
+		in.Cluster.DeletionTimestamp = &metav1.Time{Time: now.Add(-plan.DefaultOffboardingTimeout - time.Minute)}
+	}
+}
+
 func describe(all []metav1.Condition, conditionType string) string {
 	c := conditions.Get(all, conditionType)
 	switch c.Status {
@@ -274,7 +347,7 @@ func describe(all []metav1.Condition, conditionType string) string {
 }
 
 // TestStatusNamesOnlyWhatIsThere keeps others from writing into a namespace that
-// is gone, or from handing out a token that is not there.
+// is gone.
 func TestStatusNamesOnlyWhatIsThere(t *testing.T) {
 	for state, want := range map[plan.NamespaceState]string{
 		plan.NamespaceOurs: "bellwether-prod", plan.NamespaceAbsent: "", plan.NamespaceForeign: "",
@@ -282,9 +355,8 @@ func TestStatusNamesOnlyWhatIsThere(t *testing.T) {
 	} {
 		in := healthy()
 		in.Cluster.Status.Namespace, in.Namespace = "bellwether-prod", state
-		got := plan.Next(in).Status
-		if got.Namespace != want || (got.CredentialsSecret != nil) != (want != "") {
-			t.Errorf("state %v: namespace %q, Secret %v", state, got.Namespace, got.CredentialsSecret)
+		if got := plan.Next(in).Status.Namespace; got != want {
+			t.Errorf("state %v: namespace %q, want %q", state, got, want)
 		}
 	}
 }

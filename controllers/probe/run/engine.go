@@ -51,6 +51,9 @@ type Probe struct {
 
 // Options of an Engine.
 type Options struct {
+	// Cluster is a label of what the Engine says of itself, because a process may have
+	// an Engine for each of several clusters. Empty: no label.
+	Cluster string
 	// Fast and Slow limit how many runs there are at a time: of probes whose
 	// last run was fast, and of all others. Default: 128, 384.
 	Fast, Slow int
@@ -124,17 +127,21 @@ func New(o Options) *Engine {
 	if o.Started == nil {
 		o.Started = func(types.NamespacedName, time.Duration) {}
 	}
+	var own prometheus.Labels
+	if o.Cluster != "" {
+		own = prometheus.Labels{series.Cluster: o.Cluster}
+	}
 	return &Engine{
 		options: o,
 		runner:  newRunner(addressResolver{names: net.DefaultResolver, isPrivate: isPrivate}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: series.ProbeLateness, Help: "How long after its due time a probe started, in seconds.",
-			Buckets: []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60},
+			Buckets: []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60}, ConstLabels: own,
 		}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: series.ProbeRunsTotal, Help: "Probes that were run, by their result.",
+			Name: series.ProbeRunsTotal, Help: "Probes that were run, by their result.", ConstLabels: own,
 		}, []string{series.ProbeResult}),
-		probes: prometheus.NewDesc(series.ProbesRun, "Endpoints that are probed here.", nil, nil),
+		probes: prometheus.NewDesc(series.ProbesRun, "Endpoints that are probed here.", nil, own),
 		wake:   make(chan struct{}, 1),
 		set:    map[types.NamespacedName]*probeEntries{}, owners: map[identity]types.NamespacedName{},
 		pools: pools{fast: pool{limit: o.Fast}, slow: pool{limit: o.Slow}},

@@ -134,6 +134,37 @@ probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe=
 	}
 }
 
+// TestEnginesOfSeveralClusters: one process may have them all.
+func TestEnginesOfSeveralClusters(t *testing.T) {
+	var all prometheus.Gatherers
+	for _, cluster := range []string{"", "prod-1", "prod-2"} {
+		e := New(Options{Cluster: cluster})
+		e.runs.WithLabelValues("success").Inc()
+		registry := prometheus.NewPedanticRegistry()
+		must(t, registry.Register(e))
+		all = append(all, registry)
+	}
+	want := `
+# HELP bellwether_probe_runs_total Probes that were run, by their result.
+# TYPE bellwether_probe_runs_total counter
+bellwether_probe_runs_total{result="success"} 1
+bellwether_probe_runs_total{cluster="prod-1",result="success"} 1
+bellwether_probe_runs_total{cluster="prod-2",result="success"} 1
+# HELP bellwether_probes Endpoints that are probed here.
+# TYPE bellwether_probes gauge
+bellwether_probes 0
+bellwether_probes{cluster="prod-1"} 0
+bellwether_probes{cluster="prod-2"} 0
+`
+	err := testutil.GatherAndCompare(all, strings.NewReader(want), series.ProbesRun, series.ProbeRunsTotal)
+	if err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(all, series.ProbeLateness); n != 3 || err != nil {
+		t.Errorf("%d series of %s, %v", n, series.ProbeLateness, err)
+	}
+}
+
 func TestRunsOfOneProbeDoNotOverlap(t *testing.T) {
 	var now, most, runs atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

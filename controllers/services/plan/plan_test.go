@@ -119,3 +119,17 @@ func TestProbeOfAService(t *testing.T) {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
 }
+
+// TestAdoptedStays: a hub that adopts an install names its services only later.
+func TestAdoptedStays(t *testing.T) {
+	made := carry(Steps(install(v1alpha1.ProbedService{Name: "web", Port: 8080}), nil), nil)
+	adopted := install()
+	adopted.Spec.Admission.Adopted = true
+	if steps := Steps(adopted, made); len(made) != 1 || len(steps) != 0 {
+		t.Errorf("of %d: %v", len(made), tell(steps))
+	}
+	adopted.Spec.Admission.Adopted = false
+	if steps := Steps(adopted, made); len(steps) != 1 {
+		t.Errorf("once it is admitted: %v", tell(steps))
+	}
+}

@@ -80,11 +80,11 @@ func (a *app) catalogShowCommand() *cobra.Command {
 }
 
 func oneOrTwo(c *cobra.Command, args []string) error {
-	if len(args) < 1 || len(args) > 2 {
+	if len(args) == 0 {
 		return exit.Hintf("usage: "+c.UseLine(),
 			"missing argument: the catalog (a reference or a folder), and optionally a package")
 	}
-	return nil
+	return command.AtMostOne(c, args[1:])
 }
 
 func (a *app) showCatalog(out *command.Output, files catalogs.Files) error {

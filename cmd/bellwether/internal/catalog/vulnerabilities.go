@@ -131,6 +131,12 @@ func (o vulnerabilityOptions) check() error {
 		return exit.Hintf("download https://osv-vulnerabilities.storage.googleapis.com/ECOSYSTEM/all.zip into a folder",
 			"missing flag --osv: the folder with the vulnerability database")
 	}
+	switch info, err := os.Stat(o.osv); {
+	case err != nil:
+		return fmt.Errorf("read the folder of --osv: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("--osv is the folder with the vulnerability database, and %s is a file", o.osv)
+	}
 	if !slices.Contains(failLevels(), o.failOn) {
 		return exit.Hintf("use "+strings.Join(failLevels(), ", "), "invalid value %q of --fail-on", o.failOn)
 	}

@@ -25,7 +25,7 @@ bellwether-fleet       Bellwether / Fleet                  14       datasource, 
 bellwether-rollout     Bellwether / Rollout                13       datasource, operator_namespace, operator, cluster
 bellwether-operator    Bellwether / Operator SLO           30       datasource, operator_namespace, operator, ` +
 	`cluster, sli
-bellwether-cluster     Bellwether / Cluster                14       datasource, cluster, operator_namespace, operator
+bellwether-cluster     Bellwether / Cluster                15       datasource, cluster, operator_namespace, operator
 bellwether-internals   Bellwether / Controller internals   15       datasource, job, cluster, operator_namespace, ` +
 	`operator
 bellwether-catalog     Bellwether / Catalog                9        datasource, catalog, cluster, ` +

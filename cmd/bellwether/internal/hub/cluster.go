@@ -27,6 +27,9 @@ func (f *ClusterFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("cluster-kubeconfig")
 }
 
+// ClusterIn are the flags for a cluster whose kubeconfig is in a file.
+func ClusterIn(kubeconfig string) ClusterFlags { return ClusterFlags{kubeconfig: kubeconfig} }
+
 // Given reports whether the user named a cluster.
 func (f *ClusterFlags) Given() bool { return f.kubeconfig != "" || f.context != "" }
 

@@ -90,8 +90,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"bad selector": {[]string{"fleet", "list", "-l", "a=b=c"}, "Hint:  use the form env=prod,region!=eu\n"},
 		"no kubeconfig to join": {
 			[]string{"fleet", "join", "prod-2"},
-			"Error: no kubeconfig for the cluster: set --cluster-kubeconfig\nHint:  or set --write-kubeconfig to " +
-				"install the agent with another tool\n",
+			"Error: no kubeconfig for the cluster: set --cluster-kubeconfig\nHint:  or set --write-manifest or " +
+				"--write-kubeconfig to install the agent with another tool\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
