@@ -110,10 +110,14 @@ hub:
   image: {tag: 1.2.3}
   bindAddress: $(POD_IP)
   leaseGrace: 1m30s
+  lock: {kubeconfigSecret: lock-login}
   slo: {rulesNamespace: monitoring, rulesLabels: {release: prometheus}, prometheusURL: ` +
 	`"http://prometheus.monitoring:9090", ` +
 	`runbookURL: "https://runbooks.example.com/slos", dashboardURL: "https://grafana.example.com/d/slo"}
   paging: {alertmanagerFolder: /config, configLabels: {alertmanager: main}, secretNamespaces: [payments]}
+  discovery: {sources: [hive, clusterprofile, clusterapi], labels: {stage: labels/stage}, selector: fleet!=no}
+  remoteWriteGate: {enabled: true, storeURL: "https://mimir.example.com/api/v1/push", storeSecret: store-login,
+    storeHeaders: {X-Scope-OrgID: fleet}, tlsSecret: gate-tls, extraArgs: [--max-series=5000]}
   extraArgs: [--zap-log-level=debug]
   extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.example.com:3128"}]
   extraVolumes: [{name: catalog, configMap: {name: catalog}}]
@@ -136,12 +140,14 @@ dashboards:
 agent:
   enabled: true
   cluster: prod-eu
-  hub: {kubeconfigSecret: hub-login, namespace: elsewhere}
+  hub: {kubeconfigSecret: hub-login, namespace: elsewhere, tokenLifetime: 24h}
   image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
   viewHost: $(POD_IP)
   bindAddress: $(POD_IP)
   viewPorts: {first: 40000, last: 40099}
   jobs: {namespaces: [checks]}
+  remoteWrite: {tokenSecret: {namespace: monitoring, name: sender}, url: "https://metrics.example.com/api/v1/write",
+    caSecret: gate-ca, rulesConfigMap: edge-rules}
   templates: {namespace.yaml: "kind: Namespace\n"}
   extraRules: [{apiGroups: [""], resources: [limitranges], verbs: [create]}]
   backup: {stores: ["s3://backups/fleet?region=eu-central-1"], secrets: [backup-store]}
@@ -152,9 +158,13 @@ agent:
 
 func TestRender(t *testing.T) {
 	for name, values := range map[string]string{
-		"nothing":    "{}",
-		"hub":        "hub: {enabled: true}",
-		"agent":      "agent: {enabled: true, cluster: canary}",
+		"nothing": "{}",
+		"hub":     "hub: {enabled: true}",
+		"agent":   "agent: {enabled: true, cluster: canary}",
+		"hosted": "agent: {enabled: true, hosted: {enabled: true, service: {loadBalancerSourceRanges: [10.0.0.0/8]}}, " +
+			"viewHost: views.example.com, viewPorts: {last: 50102}, networkPolicy: {enabled: true}, " +
+			"podMonitor: {enabled: true}}",
+		"access":     "agent: {enabled: true, accessOnly: true}",
 		"everything": everything,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,13 +226,17 @@ func decodes(t *testing.T, manifest string) {
 
 func TestValuesAreChecked(t *testing.T) {
 	for name, c := range map[string]struct{ values, want string }{
-		"a misspelt value":          {"hub: {enable: true}", "enable"},
-		"an agent without cluster":  {"agent: {enabled: true}", "agent.cluster must name"},
+		"a misspelt value":              {"hub: {enable: true}", "enable"},
+		"an agent without cluster":      {"agent: {enabled: true}", "agent.cluster must name"},
+		"a hosted agent nobody reaches": {"agent: {enabled: true, hosted: {enabled: true}}", "agent.viewHost must name"},
+		"a Service with too many ports": {"agent: {enabled: true, hosted: {enabled: true}, viewHost: v}",
+			"narrow agent.viewPorts"},
 		"a cluster's name too long": {"agent: {enabled: true, cluster: " + strings.Repeat("x", 51) + "}", "cluster"},
 		"a template for nothing":    {"agent: {templates: {deployment.yaml: ''}}", "deployment.yaml"},
 		"a port out of range":       {"agent: {viewPorts: {first: 70000}}", "viewPorts"},
 		"a digest that is none":     {"hub: {image: {digest: latest}}", "digest"},
 		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
+		"an unknown source":         {"hub: {enabled: true, discovery: {sources: [rancher]}}", "sources"},
 		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},
 		"dashboards for no Grafana": {"{hub: {enabled: true}, dashboards: {grafanaOperator: {enabled: true}}}",
 			"instanceLabels must name"},
@@ -265,9 +279,9 @@ func TestRulesArePresent(t *testing.T) {
 	}
 	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-backup": true,
 		"sheep-agent-migration": true, "sheep-agent-operands": true, "sheep-agent-probe-secrets": true,
-		"sheep-view": true, "sheep-operate": true,
+		"sheep-view": true, "sheep-operate": true, "sheep-join": true,
 		"sheep-approve": true, "sheep-override": true, "sheep-policy": true, "sheep-hub-rules": true,
-		"sheep-hub-paging-secrets": true}
+		"sheep-hub-paging-secrets": true, "sheep-hub-discovery": true, "sheep-remote-write-gate": true}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("ClusterRoles (-want +got):\n%s", diff)
 	}

@@ -12,6 +12,10 @@
 {{ include "bellwether.prefix" . }}-agent
 {{- end }}
 
+{{- define "bellwether.gate" -}}
+{{ include "bellwether.prefix" . }}-remote-write-gate
+{{- end }}
+
 {{- /* The labels of an object. Call with (dict "root" $ "component" "hub"). */}}
 {{- define "bellwether.labels" -}}
 {{ include "bellwether.selector" . }}
@@ -92,7 +96,8 @@ livenessProbe:
   httpGet: {path: /healthz, port: health}
   periodSeconds: 10
 readinessProbe:
-  httpGet: {path: /readyz, port: health}
+  {{- /* A passive hub is ready to take over. */}}
+  httpGet: {path: {{ if dig "lock" "kubeconfigSecret" "" . }}"/readyz?exclude=active"{{ else }}/readyz{{ end }}, port: health}
   periodSeconds: 5
 {{- end }}
 
@@ -138,4 +143,16 @@ priorityClassName: {{ . }}
 - apiGroups: [bellwether.dev]
   resources: [alertsilences, changewindows, endpointprobes, fleetclusters, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos, pagingpolicies, rolloutpolicies]
   verbs: [get, list, watch]
+{{- end }}
+
+{{- /* The condition of an admission policy that a request is of an agent, in its own namespace on the hub. */}}
+{{- define "bellwether.isAgent" -}}
+- name: agents
+  expression: "request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':bellwether-agent'"
+{{- end }}
+
+{{- /* The condition of an admission policy that a request is of the hub. */}}
+{{- define "bellwether.isHub" -}}
+- name: hub
+  expression: "request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "bellwether.hub" . }}'"
 {{- end }}
