@@ -11,6 +11,8 @@ const (
 	OLM                   = "olm"
 	OLMCatalog            = "catalog"
 	OLMCRDs               = "olm-crds" // a folder of YAML files, not a binary
+	ClusterAPICRDs        = "cluster-api-crds"
+	ClusterInventoryCRDs  = "cluster-inventory-crds"
 	OPM                   = "opm"
 	Prometheus            = "prometheus"
 	Promtool              = "promtool"
@@ -63,6 +65,13 @@ var groups = []group{
 			{name: OLM, pkg: "./cmd/olm", estimate: "2 min"},
 			{name: OLMCatalog, pkg: "./cmd/catalog", estimate: "1 min"},
 			{name: OLMCRDs, module: olmModule, folder: "deploy/chart/crds"},
+		},
+	},
+	{
+		name: "sources",
+		artifacts: []artifact{
+			{name: ClusterAPICRDs, module: "sigs.k8s.io/cluster-api", folder: "config/crd/bases"},
+			{name: ClusterInventoryCRDs, module: "sigs.k8s.io/cluster-inventory-api", folder: "config/crd/bases"},
 		},
 	},
 	{

@@ -66,6 +66,7 @@ type Fleet struct {
 	run      *runs.Run
 	etcd     *cluster.Etcd
 	binaries map[string]string
+	replaced int
 	mu       sync.Mutex // guards Hub and Clusters while they start
 }
 
@@ -206,6 +207,24 @@ func (f *Fleet) startCluster(ctx context.Context, name string, olm bool) (*clust
 		Images:   f.opts.Images,
 		Out:      f.opts.Out,
 	})
+}
+
+// ReplaceHub ends the hub with everything on it, and starts another one with an etcd, certificates and keys of its own:
+// nothing of the hub before is left. It returns when the new hub is ready.
+func (f *Fleet) ReplaceHub(ctx context.Context) error {
+	f.Hub.Stop(ctx)
+	f.replaced++
+	hub, err := cluster.Start(ctx, cluster.Options{
+		Name: HubName, Dir: filepath.Join(f.run.Dir(), "clusters", fmt.Sprintf("%s-%d", HubName, f.replaced)),
+		Binaries: f.binaries, Pods: !f.opts.WithoutPods, Images: f.opts.Images, Out: f.opts.Out,
+	})
+	if err != nil {
+		return fmt.Errorf("replace hub: %w", err)
+	}
+	f.mu.Lock()
+	f.Hub = hub
+	f.mu.Unlock()
+	return f.writeState()
 }
 
 func (f *Fleet) etcdDir() string { return filepath.Join(f.run.Dir(), "etcd") }

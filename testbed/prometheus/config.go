@@ -4,6 +4,7 @@
 package prometheus
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -116,6 +117,28 @@ func (o Options) config(address string) ([]byte, error) {
 		c.Scrapes = append(c.Scrapes, job.config())
 	}
 	text, err := yaml.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode configuration: %w", err)
+	}
+	return merged(text, o.Further)
+}
+
+// merged adds the sections of one configuration to those of another. Of a section that both have, what the second
+// says goes before.
+func merged(first, second []byte) ([]byte, error) {
+	var all, more map[string]any
+	if err := errors.Join(yaml.Unmarshal(first, &all), yaml.Unmarshal(second, &more)); err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	for section, content := range more {
+		there, both := all[section].(map[string]any)
+		if further, ok := content.(map[string]any); ok && both {
+			maps.Copy(there, further)
+			continue
+		}
+		all[section] = content
+	}
+	text, err := yaml.Marshal(all)
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}

@@ -63,6 +63,8 @@ type Options struct {
 	// SendTo is a server that receives the series whose names match the regular expression Send.
 	SendTo *Server
 	Send   string
+	// Further is further configuration, in YAML. It may say the same as what is above.
+	Further []byte
 	// Args are further flags.
 	Args []string
 }

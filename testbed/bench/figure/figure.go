@@ -24,6 +24,7 @@ const (
 	none unit = iota
 	seconds
 	bytes
+	kibibytes
 	count
 )
 
@@ -32,6 +33,9 @@ func Duration(d time.Duration) Quantity { return Quantity{d.Seconds(), seconds} 
 
 // Bytes is a quantity in MiB.
 func Bytes(n int64) Quantity { return Quantity{float64(n), bytes} }
+
+// Kibibytes is a quantity in KiB, of so many bytes.
+func Kibibytes(n float64) Quantity { return Quantity{n, kibibytes} }
 
 // Count is a quantity without a unit: a number of things.
 func Count(n int) Quantity { return Quantity{float64(n), count} }
@@ -48,6 +52,8 @@ func (q Quantity) String() string {
 		return fmt.Sprintf("%.2f s", q.value)
 	case q.unit == bytes:
 		return fmt.Sprintf("%.1f MiB", q.value/mebi)
+	case q.unit == kibibytes:
+		return fmt.Sprintf("%.1f KiB", q.value/1024)
 	case q.unit == count:
 		return fmt.Sprintf("%.0f", q.value)
 	}
@@ -125,6 +131,8 @@ type Section struct {
 	Rows       []Row
 	// Detail is Markdown that goes below the rows: how the figures come about.
 	Detail string
+	// Pictures are SVG files, by their names in the folder images/bench beside the document.
+	Pictures map[string]string
 }
 
 // Missed returns the names of the rows that break their promise.

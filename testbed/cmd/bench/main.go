@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -30,6 +31,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
 	"github.com/bellwether-dev/bellwether/testbed/bench/paging"
 	"github.com/bellwether-dev/bellwether/testbed/bench/probes"
+	"github.com/bellwether-dev/bellwether/testbed/bench/scale"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/bench/upgrade"
@@ -74,6 +76,10 @@ type options struct {
 	badReleaseRuns int
 	// backupObjects is how many custom resources are saved.
 	backupObjects int
+	scale         scale.Options
+	placements    scale.PlacementOptions
+	// troubled and takenOver are how many clusters the benchmarks of these names have.
+	troubled, takenOver int
 }
 
 // benchmark is one of those that can be asked for.
@@ -138,7 +144,25 @@ var benchmarks = []benchmark{
 	{"slo-size", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return slo.MeasureSizes(ctx, out, o.slo())
 	}},
+	{"scale", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return scale.Measure(ctx, out, o.scale)
+	}},
+	{"scale-placements", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		o.placements.LeaseEvery, o.placements.Seed = o.scale.LeaseEvery, o.scale.Seed
+		return scale.MeasurePlacements(ctx, out, o.placements)
+	}},
+	{"scale-trouble", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return scale.MeasureTrouble(ctx, out, scale.TroubleOptions{Clusters: o.troubled,
+			Shares: []float64{0.05, 0.2, 0.5}, LeaseEvery: o.scale.LeaseEvery, Seed: o.scale.Seed})
+	}},
+	{"scale-takeover", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return scale.MeasureTakeover(ctx, out, scale.TakeoverOptions{Clusters: o.takenOver, Runs: o.runs,
+			LeaseEvery: o.scale.LeaseEvery, Seed: o.scale.Seed})
+	}},
 }
+
+// isLong tells whether a benchmark takes hours, so that it has to be asked for.
+func isLong(key string) bool { return strings.HasPrefix(key, "scale") }
 
 // slo are the options of the benchmarks of rules.
 func (o options) slo() slo.Options {
@@ -150,6 +174,14 @@ func (o options) slo() slo.Options {
 		Clusters: slices.DeleteFunc(o.sloClusters, func(n int) bool { return n == 0 }), Hub: o.sloHub,
 		Rounds: o.runs, Together: o.sloTogether,
 	}
+}
+
+// wants tells whether a benchmark is to be measured.
+func (o options) wants(key string) bool {
+	if len(o.only) > 0 {
+		return slices.Contains(o.only, key)
+	}
+	return !isLong(key)
 }
 
 func keys() []string {
@@ -198,7 +230,29 @@ Measure on a machine that does nothing else.`,
 		"clusters that slo-size measures the hub part of the rules with; 0 leaves it out")
 	fs.IntVar(&o.badReleaseRuns, "bad-release-runs", 3, "how often bad-release plays the demo, which takes minutes")
 	fs.IntVar(&o.backupObjects, "backup-objects", 10_000, "custom resources that are saved and restored")
+	addScaleFlags(fs, &o)
 	return c
+}
+
+func addScaleFlags(fs *pflag.FlagSet, all *options) {
+	o := &all.scale
+	fs.IntSliceVar(&o.Clusters, "scale-clusters", []int{100, 300, 1000, 3000, 10_000}, "sizes of hollow fleets")
+	fs.IntSliceVar(&o.Operators, "scale-operators", []int{1, 10, 30}, "operators on each cluster of a hollow fleet")
+	fs.IntVar(&o.MaxInstalls, "scale-max-installs", 100_000,
+		"largest product of clusters and operators that is measured")
+	fs.DurationVar(&o.Idle, "scale-idle", 5*time.Minute, "how long a hollow fleet at rest is observed")
+	fs.DurationVar(&o.LeaseEvery, "scale-lease-renew-interval", 10*time.Second,
+		"how often hollow agents renew their Leases")
+	fs.BoolVar(&o.OwnWatches, "scale-own-watches", false,
+		"give each hollow agent a watch of its own, as real agents have; one watch serves all of them otherwise")
+	fs.Uint64Var(&o.Seed, "scale-seed", 1, "seed of the hollow fleets")
+	fs.IntVar(&all.placements.Clusters, "placements-clusters", 1000, "clusters of scale-placements")
+	fs.IntVar(&all.placements.Placements, "placements", 1000,
+		"operators of scale-placements, each on a tenth of the clusters")
+	fs.IntVar(&all.placements.Rollouts, "placements-rollouts", 100,
+		"operators that scale-placements rolls out at a time")
+	fs.IntVar(&all.troubled, "trouble-clusters", 1000, "clusters of scale-trouble")
+	fs.IntVar(&all.takenOver, "takeover-clusters", 1000, "clusters of scale-takeover")
 }
 
 func run(ctx context.Context, out, progress io.Writer, o options, origin figure.Origin) error {
@@ -213,7 +267,7 @@ func run(ctx context.Context, out, progress io.Writer, o options, origin figure.
 	}
 	var missed []string
 	for _, b := range benchmarks {
-		if len(o.only) > 0 && !slices.Contains(o.only, b.key) {
+		if !o.wants(b.key) {
 			continue
 		}
 		fmt.Fprintf(progress, "== %s\n", b.key)
@@ -249,6 +303,15 @@ func record(path string, section figure.Section, origin figure.Origin) error {
 	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write document: %w", err)
+	}
+	pictures := filepath.Join(filepath.Dir(path), "images", "bench")
+	for name, svg := range section.Pictures {
+		if err := os.MkdirAll(pictures, 0o755); err != nil {
+			return fmt.Errorf("create folder of pictures: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(pictures, name), []byte(svg), 0o644); err != nil {
+			return fmt.Errorf("write picture: %w", err)
+		}
 	}
 	return nil
 }

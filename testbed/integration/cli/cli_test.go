@@ -14,13 +14,17 @@ import (
 	"sync"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
@@ -210,13 +214,14 @@ func TestStatusWaits(t *testing.T) {
 	}
 }
 
-// TestJoinWritesAKubeconfig plays the hub, which makes a token for the agent.
+// TestJoinWritesAKubeconfig plays the hub, which makes a ServiceAccount for the agent.
 func TestJoinWritesAKubeconfig(t *testing.T) {
 	h := newHub(t)
-	file := filepath.Join(t.TempDir(), "agent.kubeconfig")
+	file, manifest := filepath.Join(t.TempDir(), "agent.kubeconfig"), filepath.Join(t.TempDir(), "agent.yaml")
 	out := &buffer{}
 	name := h.namespace // unlike that of any other test
 	c := h.command(t.Context(), "fleet", "join", name, "--labels", "stage=prod", "--write-kubeconfig", file,
+		"--write-manifest", manifest,
 		"--hub-server", "https://hub.example.com:6443")
 	c.Stdout, c.Stderr = out, out
 	must(t, c.Start())
@@ -224,24 +229,63 @@ func TestJoinWritesAKubeconfig(t *testing.T) {
 	eventually(t, "the FleetCluster is made",
 		func() bool { return h.Get(t.Context(), client.ObjectKey{Name: name}, joined) == nil })
 	t.Cleanup(func() { must(t, client.IgnoreNotFound(h.Delete(context.Background(), joined))) })
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "token"},
-		Data: map[string][]byte{"token": []byte("t0ken"), "ca.crt": []byte("CA")}}
-	must(t, h.Create(t.Context(), secret))
-	joined.Status.Namespace, joined.Status.CredentialsSecret = h.namespace,
-		&corev1.LocalObjectReference{Name: secret.Name}
+	namespace := v1alpha1.ClusterNamespace(name)
+	must(t, h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	joined.Status.Namespace = namespace
 	must(t, h.Status().Update(t.Context(), joined))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: v1alpha1.AgentServiceAccount}}
+	must(t, h.Create(t.Context(), account))
+	must(t, h.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: account.Name}, Rules: fleet.AgentRules()}))
+	must(t, h.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: account.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}}}))
 	if err := c.Wait(); err != nil {
 		t.Fatalf("it ended with %v:\n%s", err, out)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	must(t, err)
-	if joined.Labels["stage"] != "prod" || config.Host != "https://hub.example.com:6443" ||
-		config.BearerToken != "t0ken" {
-		t.Errorf("labels %v, server %s, token %s", joined.Labels, config.Host, config.BearerToken)
+	if joined.Labels["stage"] != "prod" || config.Host != "https://hub.example.com:6443" {
+		t.Errorf("labels %v, server %s", joined.Labels, config.Host)
 	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the kubeconfig is %v (%v), and must be for its owner alone", info.Mode(), err)
+	for _, written := range []string{file, manifest} {
+		if info, err := os.Stat(written); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s is %v (%v), and must be for its owner alone", written, info.Mode(), err)
+		}
 	}
+	text, err := os.ReadFile(manifest)
+	must(t, err)
+	if !strings.Contains(string(text), config.BearerToken) {
+		t.Errorf("the manifest has another token than the kubeconfig:\n%s", text)
+	}
+	if who := h.whoIs(t, config.BearerToken); who != "system:serviceaccount:"+namespace+":bellwether-agent" {
+		t.Errorf("the token is of %q", who)
+	}
+	if got := h.run(t, "fleet", "revoke", name); got.code != 0 || !strings.Contains(got.out, "fleet join "+name) {
+		t.Errorf("revoke ends with %d and says\n%s%s", got.code, got.out, got.err)
+	}
+	eventually(t, "the token is refused", func() bool { return h.whoIs(t, config.BearerToken) == "" })
+	if got := h.run(t, "fleet", "revoke", name); got.code != 1 ||
+		!strings.Contains(got.err, "has no access to the hub") {
+		t.Errorf("revoke, a second time, ends with %d and says\n%s%s", got.code, got.out, got.err)
+	}
+}
+
+// whoIs returns whom a token authenticates at the API server; empty if nobody.
+func (h *hub) whoIs(t *testing.T, token string) string {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", h.kubeconfig)
+	must(t, err)
+	config = rest.AnonymousClientConfig(config)
+	config.BearerToken = token
+	c, err := client.New(config, client.Options{Scheme: h.Scheme()})
+	must(t, err)
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(t.Context(), review); err != nil && !apierrors.IsUnauthorized(err) {
+		t.Fatal(err)
+	}
+	return review.Status.UserInfo.Username
 }
 
 func TestPlugin(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,7 @@ const (
 	leaseRenewal = time.Second
 )
 
-// agent plays a cluster's agent with the token that the hub issued.
+// agent plays a cluster's agent with a token of its ServiceAccount.
 type agent struct {
 	client.Client
 	h *harness
@@ -39,6 +40,9 @@ type agent struct {
 
 	// bad is a version that stalls; the test sets it before the agent works.
 	bad string
+	// kept is what the cluster keeps from a hub that is lost; the test sets it before the
+	// agent works.
+	kept *v1alpha1.KeptAdmission
 
 	mu  sync.Mutex
 	olm string
@@ -73,16 +77,20 @@ func (h *harness) sweep(cluster *v1alpha1.FleetCluster) {
 // agentConfig is what an agent is given to reach the hub.
 func (h *harness) agentConfig(t *testing.T, cluster *v1alpha1.FleetCluster) *rest.Config {
 	t.Helper()
-	if cluster.Status.CredentialsSecret == nil {
-		t.Fatalf("cluster %s has no credentials", cluster.Name)
-	}
-	var secret corev1.Secret
-	must(t, h.Get(t.Context(), client.ObjectKey{Namespace: cluster.Status.Namespace,
-		Name: cluster.Status.CredentialsSecret.Name}, &secret))
-	return &rest.Config{
-		Host: h.cluster.URL(), BearerToken: string(secret.Data[corev1.ServiceAccountTokenKey]), QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data[corev1.ServiceAccountRootCAKey]},
-	}
+	request := &authenticationv1.TokenRequest{}
+	must(t, h.SubResource("token").Create(t.Context(), accountOf(cluster), request))
+	return h.withToken(request.Status.Token)
+}
+
+// withToken is a configuration that authenticates by a token.
+func (h *harness) withToken(token string) *rest.Config {
+	return &rest.Config{Host: h.cluster.URL(), BearerToken: token, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: h.cluster.RESTConfig().CAData}}
+}
+
+func accountOf(cluster *v1alpha1.FleetCluster) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(cluster.Name),
+		Name: v1alpha1.AgentServiceAccount}}
 }
 
 // live renews the Lease until the returned function is called.

@@ -4,7 +4,7 @@
 // Package hub tests the hub's controllers against a real API server and its
 // controller-manager. The hub runs in the test's process, but as the user and
 // with exactly the permissions that the chart gives it; the tests play the
-// agents with the tokens that the hub issues for them.
+// agents with tokens of their ServiceAccounts.
 package hub
 
 import (
@@ -12,16 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -31,11 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/catalog"
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
@@ -45,6 +39,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/hubchart"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
@@ -67,6 +62,8 @@ type harness struct {
 	metrics *prometheus.Registry
 	slo     slo.Options
 	silence silence.Options
+	// configure changes how the hub reaches its API server.
+	configure []func(*rest.Config)
 
 	stop func()
 }
@@ -88,9 +85,9 @@ func start(t *testing.T) *harness {
 
 // startWhole returns a hub of the test's own, with every controller that the
 // program has.
-func startWhole(t *testing.T) *harness {
+func startWhole(t *testing.T, configure ...func(*rest.Config)) *harness {
 	t.Helper()
-	h := &harness{scheme: runtime.NewScheme(), whole: true}
+	h := &harness{scheme: runtime.NewScheme(), whole: true, configure: configure}
 	h.prepare(t, testenv.Cluster(t, cluster.Options{}))
 	h.startHub(t)
 	t.Cleanup(func() { h.stop() })
@@ -123,31 +120,15 @@ func (testLog) Write(p []byte) (int, error) {
 // installChart installs what the chart gives the hub, but for its Deployment.
 func (h *harness) installChart(t *testing.T) {
 	t.Helper()
-	loaded, err := charts.Load()
-	must(t, err)
-	options := chartutil.ReleaseOptions{Name: "bellwether", Namespace: hubNamespace, IsInstall: true, Revision: 1}
-	values, err := chartutil.ToRenderValues(loaded, map[string]any{"hub": map[string]any{"enabled": true}}, options,
-		chartutil.DefaultCapabilities)
-	must(t, err)
-	rendered, err := engine.Render(loaded, values)
+	objects, err := hubchart.Objects(hubNamespace, nil)
 	must(t, err)
 	namespace := &unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")
 	namespace.SetKind("Namespace")
 	namespace.SetName(hubNamespace)
 	must(t, h.Create(t.Context(), namespace))
-	for name, text := range rendered {
-		if path.Ext(name) != ".yaml" {
-			continue
-		}
-		for _, manifest := range releaseutil.SplitManifests(text) {
-			object := &unstructured.Unstructured{}
-			must(t, yaml.Unmarshal([]byte(manifest), object))
-			if object.Object == nil || object.GetKind() == "Deployment" {
-				continue
-			}
-			must(t, h.Create(t.Context(), object))
-		}
+	for _, object := range objects {
+		must(t, h.Create(t.Context(), object))
 	}
 }
 
@@ -156,6 +137,9 @@ func (h *harness) startHub(t *testing.T) {
 	t.Helper()
 	config, err := h.cluster.UserConfig(hubUser, "system:serviceaccounts", "system:serviceaccounts:"+hubNamespace)
 	must(t, err)
+	for _, change := range h.configure {
+		change(config)
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: h.scheme, Cache: controllers.HubCache(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: skipNameValidation(),
@@ -185,7 +169,7 @@ func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 		return
 	}
 	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))
-	must(t, fleet.Add(mgr, fleet.Options{Concurrency: 4}))
+	must(t, fleet.Add(mgr, fleet.Options{Concurrency: 4, Namespace: hubNamespace}))
 	must(t, catalog.Add(mgr, catalogs, 2))
 	must(t, operator.Add(mgr, catalogs, 2))
 }

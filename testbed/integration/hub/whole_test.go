@@ -59,7 +59,10 @@ func (a *agent) workOnce(ctx context.Context) {
 		case o.DeletionTimestamp != nil:
 			controllerutil.RemoveFinalizer(o, v1alpha1.FinalizerAgent)
 			_ = a.Patch(ctx, o, client.MergeFrom(before))
+		case o.Spec.Admission == nil && o.Status.ObservedGeneration == o.Generation:
 		case o.Spec.Admission == nil:
+			o.Status.ObservedGeneration, o.Status.Kept = o.Generation, a.kept
+			_ = a.Status().Patch(ctx, o, client.MergeFrom(before))
 		case controllerutil.AddFinalizer(o, v1alpha1.FinalizerAgent):
 			_ = a.Patch(ctx, o, client.MergeFrom(before))
 		case a.bad != "" && o.Spec.Admission.Release.Version == a.bad:
@@ -71,6 +74,7 @@ func (a *agent) workOnce(ctx context.Context) {
 		case o.Status.SucceededHash != o.Spec.Admission.Hash || !rollouts.ObserveInstall(o).Ready:
 			release := o.Spec.Admission.Release
 			o.Status.SucceededHash, o.Status.ObservedRevision = o.Spec.Admission.Hash, o.Spec.Admission.Revision
+			o.Status.ObservedGeneration, o.Status.Kept = o.Generation, nil
 			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version}
 			conditions.Summarize(&o.Status.Conditions, o.Generation,
 				conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
@@ -88,6 +92,9 @@ func (w *world) running(want map[string]string) {
 			return err
 		}
 		for _, o := range installs.Items {
+			if o.Spec.Operator.Namespace != w.namespace {
+				continue
+			}
 			version := "nothing"
 			if o.Status.Installed != nil {
 				version = o.Status.Installed.Version

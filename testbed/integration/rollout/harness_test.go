@@ -333,9 +333,23 @@ func (w *world) watch() {
 		for e := range events.ResultChan() {
 			if at, ok := e.Object.(*v1alpha1.OperatorInstall); ok && at.Spec.Operator.Namespace == w.namespace {
 				w.witness.note(e.Type, at)
+				w.reportNothingKept(at)
 			}
 		}
 	}()
+}
+
+// reportNothingKept does what every agent does first with an install.
+func (w *world) reportNothingKept(at *v1alpha1.OperatorInstall) {
+	if at.Spec.Admission != nil || at.Status.ObservedGeneration > 0 {
+		return
+	}
+	reported := at.DeepCopy()
+	reported.Status.ObservedGeneration = at.Generation
+	if err := w.Status().Patch(w.t.Context(), reported, client.MergeFrom(at)); client.IgnoreNotFound(err) != nil &&
+		w.t.Context().Err() == nil {
+		w.t.Logf("agent of %s: %v", at.Spec.Cluster, err)
+	}
 }
 
 func (v *witness) note(kind watch.EventType, at *v1alpha1.OperatorInstall) {

@@ -306,6 +306,11 @@ type frozen struct {
 func (f *frozen) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	installs, ok := list.(*v1alpha1.OperatorInstallList)
 	if !ok {
+		// What a cache finds by an index, the API server does not.
+		opts = slices.DeleteFunc(slices.Clone(opts), func(o client.ListOption) bool {
+			_, byIndex := o.(client.MatchingFields)
+			return byIndex
+		})
 		return f.Client.List(ctx, list, opts...)
 	}
 	f.installs.DeepCopyInto(installs)
@@ -422,7 +427,7 @@ type meddler struct {
 
 func (m *meddler) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	m.mu.Lock()
-	if _, ok := obj.(*v1alpha1.OperatorRollout); ok && m.before != nil {
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok && m.before != nil {
 		m.before()
 		m.before = nil
 	}

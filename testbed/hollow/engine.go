@@ -1,0 +1,95 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hollow
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/load"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/reasons"
+	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+)
+
+// engine is the engine for OLM v0 with everything that it reads and writes on a cluster replaced by operators. It
+// decides as the real one does: by package plan. Blocks, rollbacks and drift are left out.
+type engine struct {
+	operator func(*v1alpha1.OperatorInstall) *operator
+	forget   func(*v1alpha1.OperatorInstall)
+	catalogs *load.Loader
+	now      func() time.Time
+}
+
+var _ engines.Engine[*observation, plan.Action] = (*engine)(nil)
+
+type observation struct {
+	view    plan.View
+	cluster plan.Cluster
+	offer   plan.Offer
+}
+
+// Observe implements engines.Engine.
+func (e *engine) Observe(ctx context.Context, install *v1alpha1.OperatorInstall) (*observation, error) {
+	seen := &observation{}
+	seen.view, seen.cluster = e.operator(install).seen()
+	if !install.DeletionTimestamp.IsZero() || install.Spec.Admission == nil {
+		return seen, nil
+	}
+	pin := install.Spec.Admission.Release.Catalog
+	pkg, err := e.catalogs.Package(ctx, oci.SourceOf(pin.Source), pin.Digest, install.Spec.Admission.Release.Package)
+	if err != nil {
+		return nil, fmt.Errorf("read catalog: %w", err)
+	}
+	seen.offer = offerFor(pkg, install.Spec.Admission, seen.cluster, e.now())
+	return seen, nil
+}
+
+// offerFor returns what the catalog view is to offer. A hop that OLM carries out keeps the view that led to it.
+func offerFor(pkg *catalogs.Package, admission *v1alpha1.Admission, c plan.Cluster, now time.Time) plan.Offer {
+	release := admission.Release
+	offer := plan.Offer{Route: v1alpha1.RouteInline, Versions: map[string]string{}}
+	for name, bundle := range pkg.Bundles {
+		offer.Versions[name] = bundle.VersionString()
+	}
+	from, _ := c.Installed()
+	canAdvance := c.MayAdvance(now, admission.Revision)
+	if before, to, underWay := c.CurrentHop(now, admission.Revision); underWay && to.Name == release.Bundle {
+		from, canAdvance = before, true
+	}
+	path, err := pkg.PathFrom(release.Channel, catalogs.Installed{Name: from.Name, Version: from.Version},
+		release.Bundle)
+	if err != nil {
+		offer.Problem = &plan.Problem{Reason: reasons.For(err), Message: err.Error()}
+		return offer
+	}
+	offer.Path = path
+	if len(path) > 0 && canAdvance {
+		offer.Next, offer.Admitted = path[0], path[:1]
+	}
+	offer.ViewHash = digest(pkg.Name, from.Name, offer.Next)
+	return offer
+}
+
+// Plan implements engines.Engine.
+func (e *engine) Plan(install *v1alpha1.OperatorInstall, seen *observation, now time.Time) engines.Plan[plan.Action] {
+	return plan.Next(plan.Input{Now: now, Install: install, Offer: seen.offer, View: seen.view, Cluster: seen.cluster})
+}
+
+// Apply implements engines.Engine.
+func (e *engine) Apply(_ context.Context, install *v1alpha1.OperatorInstall, seen *observation,
+	actions []plan.Action) error {
+	o := e.operator(install)
+	for _, a := range actions {
+		o.apply(install, seen.offer, a)
+		if a.Verb == plan.StopServing && !install.DeletionTimestamp.IsZero() {
+			e.forget(install)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,323 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// granted is everything that an agent may do on the hub, by group/resource/name. All but what Kubernetes grants to
+// everybody is in its own namespace.
+var granted = map[string]string{
+	"bellwether.dev/operatorinstalls":                         "get list patch update watch",
+	"bellwether.dev/operatorinstalls/status":                  "get patch update",
+	"bellwether.dev/operatorbackups":                          "create delete get list watch",
+	"bellwether.dev/operatorbackups/status":                   "get patch update",
+	"coordination.k8s.io/leases":                              "create",
+	"coordination.k8s.io/leases bellwether-agent":             "get patch update",
+	"events.k8s.io/events":                                    "create patch",
+	"/serviceaccounts/token bellwether-agent":                 "create",
+	"/configmaps kube-root-ca.crt":                            "get",
+	"authentication.k8s.io/selfsubjectreviews everybody":      "create",
+	"authorization.k8s.io/selfsubjectaccessreviews everybody": "create",
+	"authorization.k8s.io/selfsubjectrulesreviews everybody":  "create",
+}
+
+// verbs are those of the API, and those that RBAC knows beside them.
+var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate",
+	"bind", "escalate", "approve", "sign", "attest", "override", "use", "proxy"}
+
+// usual are the verbs that every resource has.
+const usual = 8
+
+// question is one thing to try.
+type question struct {
+	group, resource, namespace, name, verb string
+}
+
+// TestAnAgentReachesNothingElse asks for every verb on every resource that the hub's API server has: in the agent's
+// namespace, in another cluster's, in the hub's and in that of Kubernetes, and in all at once.
+func TestAnAgentReachesNothingElse(t *testing.T) {
+	h := start(t)
+	mine, other := fleetCluster("attacker"), fleetCluster("victim")
+	a := h.join(t, mine)
+	h.join(t, other)
+	namespaces := []string{mine.Status.Namespace, other.Status.Namespace, hubNamespace, metav1.NamespaceSystem, ""}
+	questions := h.questions(t, namespaces)
+	// What is granted for every name is granted for each one.
+	want := maps.Clone(granted)
+	for _, name := range names {
+		const leases = "coordination.k8s.io/leases"
+		verbs := strings.Fields(granted[leases] + " " + granted[leases+" "+name])
+		slices.Sort(verbs)
+		want[leases+" "+name] = strings.Join(verbs, " ")
+	}
+	if diff := cmp.Diff(want, allowed(t, a, questions)); diff != "" {
+		t.Errorf("what an agent may do, after %d questions (-want +got):\n%s", len(questions), diff)
+	}
+	t.Logf("%d questions", len(questions))
+}
+
+// allowed asks, and returns what is allowed as in granted.
+func allowed(t *testing.T, a *agent, questions []question) map[string]string {
+	t.Helper()
+	var mu sync.Mutex
+	verbs := map[string][]string{}
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(16)
+	for _, q := range questions {
+		group.Go(func() error {
+			resource, sub, _ := strings.Cut(q.resource, "/")
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: q.group, Resource: resource,
+					Subresource: sub, Namespace: q.namespace, Name: q.name, Verb: q.verb}}}
+			if err := a.Create(ctx, review); err != nil {
+				return fmt.Errorf("ask for %+v: %w", q, err)
+			}
+			if review.Status.Allowed {
+				mu.Lock()
+				defer mu.Unlock()
+				verbs[q.where(a.namespace)] = append(verbs[q.where(a.namespace)], q.verb)
+			}
+			return nil
+		})
+	}
+	must(t, group.Wait())
+	out := map[string]string{}
+	for what, verbs := range verbs {
+		slices.Sort(verbs)
+		out[what] = strings.Join(verbs, " ")
+	}
+	return out
+}
+
+// names are those that Roles of agents grant something for.
+var names = []string{v1alpha1.AgentServiceAccount, "kube-root-ca.crt"}
+
+// where says what a question is about. What is granted to everybody is granted for all of the cluster.
+func (q question) where(own string) string {
+	text := q.group + "/" + q.resource
+	if q.name != "" {
+		text += " " + q.name
+	}
+	switch q.namespace {
+	case own:
+		return text
+	case "":
+		return text + " everybody"
+	default:
+		return text + " in " + q.namespace
+	}
+}
+
+// questions are all that can be asked about the resources that the hub's API server has.
+func (h *harness) questions(t *testing.T, namespaces []string) []question {
+	t.Helper()
+	d, err := discovery.NewDiscoveryClientForConfig(h.cluster.RESTConfig())
+	must(t, err)
+	_, lists, err := d.ServerGroupsAndResources()
+	must(t, err)
+	out := []question{}
+	for _, resource := range []string{"users", "groups", "uids"} {
+		out = append(out, question{resource: resource, verb: "impersonate"})
+	}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		must(t, err)
+		for _, r := range list.APIResources {
+			for _, namespace := range namespaces {
+				if r.Namespaced || namespace == "" {
+					out = append(out, questionsAbout(version.Group, r.Name, namespace)...)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b question) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return slices.Compact(out) // a resource may be served in several versions
+}
+
+// byName are the resources of which a Role may grant single objects.
+var byName = []string{"/serviceaccounts/token", "/serviceaccounts", "/configmaps", "/secrets", "/resourcequotas",
+	"coordination.k8s.io/leases", "rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings"}
+
+func questionsAbout(group, resource, namespace string) []question {
+	asked, verbs := []string{""}, verbs
+	if slices.Contains(byName, group+"/"+resource) {
+		asked = append(asked, names...)
+	}
+	if strings.Contains(resource, "/") {
+		verbs = verbs[:usual]
+	}
+	var out []question
+	for _, verb := range verbs {
+		for _, name := range asked {
+			out = append(out, question{group, resource, namespace, name, verb})
+		}
+	}
+	return out
+}
+
+// TestAnAgentGetsNoOtherToken requests tokens with the credentials of an agent.
+func TestAnAgentGetsNoOtherToken(t *testing.T) {
+	h := start(t)
+	mine, other := fleetCluster("renewer"), fleetCluster("renewed-by-another")
+	a := h.join(t, mine)
+	h.join(t, other)
+	must(t, h.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: mine.Status.Namespace, Name: "another"}}))
+	request := func(namespace, name string) error {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		return a.SubResource("token").Create(t.Context(), account, &authenticationv1.TokenRequest{})
+	}
+	must(t, request(mine.Status.Namespace, v1alpha1.AgentServiceAccount))
+	for _, key := range []client.ObjectKey{
+		{Namespace: mine.Status.Namespace, Name: "another"}, {Namespace: mine.Status.Namespace, Name: "default"},
+		{Namespace: other.Status.Namespace, Name: v1alpha1.AgentServiceAccount},
+		{Namespace: hubNamespace, Name: "bellwether-hub"}, {Namespace: metav1.NamespaceSystem, Name: "default"},
+	} {
+		if err := request(key.Namespace, key.Name); !apierrors.IsForbidden(err) {
+			t.Errorf("a token of %s: %v", key, err)
+		}
+	}
+}
+
+// TestAnAgentCannotFillTheHub creates objects without end and makes them large, while the hub works.
+func TestAnAgentCannotFillTheHub(t *testing.T) {
+	h := start(t)
+	cluster := fleetCluster("flood")
+	a := h.join(t, cluster)
+	own := cluster.Status.Namespace
+	install := h.install(t, cluster.Name, v1alpha1.OperatorReference{Namespace: "team", Name: "echo"})
+	must(t, a.renew(t.Context()))
+	a.isCounted(t) // before it is, a quota refuses everything
+	huge := strings.Repeat("x", 100<<10)
+	changeLease := func(edit func(*coordinationv1.Lease)) error {
+		lease := &coordinationv1.Lease{}
+		if err := a.Get(t.Context(), client.ObjectKey{Namespace: own, Name: v1alpha1.LeaseName}, lease); err != nil {
+			return err
+		}
+		edit(lease)
+		return a.Update(t.Context(), lease)
+	}
+	event := func(name string, edit func(*eventsv1.Event)) error {
+		e := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: name}, EventTime: metav1.NowMicro(),
+			ReportingController: "bellwether.dev/agent", ReportingInstance: "test", Action: "Test", Reason: "Test",
+			Type: "Normal", Note: "fine", Regarding: corev1.ObjectReference{Namespace: own, Name: install.Name}}
+		if edit != nil {
+			edit(e)
+		}
+		return a.Create(t.Context(), e)
+	}
+	must(t, event("agent-fff", nil))
+	for name, do := range map[string]func() error{
+		"a large annotation on its Lease": func() error {
+			return changeLease(func(l *coordinationv1.Lease) { l.Annotations[v1alpha1.AnnotationVeto] = huge })
+		},
+		"an annotation of another name on its Lease": func() error {
+			return changeLease(func(l *coordinationv1.Lease) { l.Annotations["example.com/a"] = "b" })
+		},
+		"a finalizer on its Lease": func() error {
+			return changeLease(func(l *coordinationv1.Lease) { l.Finalizers = []string{"example.com/a"} })
+		},
+		"a large holder of its Lease": func() error {
+			return changeLease(func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = &huge })
+		},
+		"an annotation on an install": func() error {
+			o := install.DeepCopy()
+			o.Annotations = map[string]string{"example.com/a": huge}
+			return a.Patch(t.Context(), o, client.MergeFrom(install))
+		},
+		"an Event of any name": func() error { return event("echo.17f", nil) },
+		"a large Event": func() error {
+			return event("agent-001", func(e *eventsv1.Event) { e.Regarding.FieldPath = huge })
+		},
+		"an Event about a large name": func() error {
+			return event("agent-001", func(e *eventsv1.Event) { e.Regarding.Name = huge })
+		},
+		"an Event with a large label": func() error {
+			return event("agent-001", func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": huge} })
+		},
+		"a backup that nothing can delete": func() error {
+			return a.Create(t.Context(), &v1alpha1.OperatorBackup{ObjectMeta: metav1.ObjectMeta{Namespace: own,
+				Name: "held", Finalizers: []string{"example.com/a"}}, Spec: v1alpha1.OperatorBackupSpec{
+				Operator: v1alpha1.OperatorReference{Namespace: "team", Name: "echo"}}})
+		},
+	} {
+		if err := do(); !apierrors.IsForbidden(err) {
+			t.Errorf("an agent can make %s: %v", name, err)
+		}
+	}
+	h.works(t, "beside-a-flood", func(ctx context.Context, i int) error {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: fmt.Sprintf("flood-%d", i)}}
+		if err := a.Create(ctx, lease); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("Lease %d is created: %w", i, err)
+		}
+		return nil
+	})
+}
+
+// isCounted makes a backup and waits until the quota of the agent's namespace counts it.
+func (a *agent) isCounted(t *testing.T) {
+	t.Helper()
+	quota := &corev1.ResourceQuota{}
+	key := client.ObjectKey{Namespace: a.namespace, Name: v1alpha1.AgentServiceAccount}
+	eventually(t, func() error {
+		err := a.Create(t.Context(), &v1alpha1.OperatorBackup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "one"},
+			Spec: v1alpha1.OperatorBackupSpec{
+				Operator: v1alpha1.OperatorReference{Namespace: "team", Name: "echo"}}})
+		if client.IgnoreAlreadyExists(err) != nil {
+			return err
+		}
+		if err := a.h.Get(t.Context(), key, quota); err != nil {
+			return err
+		}
+		used := quota.Status.Used["count/operatorbackups.bellwether.dev"]
+		if used.Value() != 1 {
+			return fmt.Errorf("%w: %s backups are counted", errNotYet, used.String())
+		}
+		return nil
+	})
+}
+
+// works has a flood run until the hub has taken in a new cluster.
+func (h *harness) works(t *testing.T, name string, flood func(ctx context.Context, i int) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	group, ctx := errgroup.WithContext(ctx)
+	for worker := range 4 {
+		group.Go(func() error {
+			for i := worker; ctx.Err() == nil; i += 4 {
+				if err := flood(ctx, i); err != nil && ctx.Err() == nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	h.join(t, fleetCluster(name))
+	cancel()
+	must(t, group.Wait())
+}
