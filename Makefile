@@ -137,6 +137,11 @@ corpus: ## Lint the corpus of published bundles, and print the precision of each
 bench: components ## Measure the figures of docs/benchmarks.md
 	cd testbed && go run ./cmd/bench $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: components ## Measure large fleets with hollow agents, and write the figures into docs/benchmarks.md (hours)
+	cd testbed && go run ./cmd/bench $(if $(findstring --only,$(ARGS)),,--only scale,scale-placements,scale-trouble,scale-takeover) \
+		-o $(CURDIR)/docs/benchmarks.md $(ARGS)
+
 ##@ Testbed
 
 .PHONY: pictures

@@ -229,7 +229,8 @@ func PlainVersion(text string) (semver.Version, error) {
 	v, err := semver.Parse(text)
 	switch {
 	case err != nil:
-		return v, fmt.Errorf("version %q is not X.Y.Z: %w", text, err)
+		// The library's own words, such as "No Major.Minor.Patch elements found", say no more.
+		return v, fmt.Errorf("version %q is not X.Y.Z, three numbers such as 1.4.0", text)
 	case len(v.Pre) > 0:
 		return v, fmt.Errorf("version %q is a pre-release: version ranges do not see it; use X.Y.Z and a candidate "+
 			"channel", text)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"google.golang.org/grpc"
@@ -24,6 +25,8 @@ type endpoint struct {
 	mu          sync.Mutex
 	connections map[*connection]struct{}
 	reads       int
+	// idleSince is when the last connection ended, or the endpoint opened.
+	idleSince time.Time
 }
 
 func newEndpoint(l net.Listener, served *content) *endpoint {
@@ -31,7 +34,7 @@ func newEndpoint(l net.Listener, served *content) *endpoint {
 	server := grpc.NewServer(grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(16<<10),
 		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(100))
 	e := &endpoint{server: server, listener: l, port: l.Addr().(*net.TCPAddr).Port,
-		connections: map[*connection]struct{}{}}
+		connections: map[*connection]struct{}{}, idleSince: time.Now()}
 	e.content.Store(served)
 	api.RegisterRegistryServer(server, registry{endpoint: e})
 	api.RegisterExperimentalRegistryServer(server, experimental{})
@@ -52,11 +55,22 @@ func (e *endpoint) replace(served *content) {
 	e.mu.Lock()
 	open := e.connections
 	e.connections = map[*connection]struct{}{}
+	if len(open) > 0 {
+		e.idleSince = time.Now()
+	}
 	e.reads = 0
 	e.mu.Unlock()
 	for c := range open {
 		_ = c.Conn.Close()
 	}
+}
+
+// idle returns for how long no connection has been open. The caller holds the lock.
+func (e *endpoint) idle() time.Duration {
+	if len(e.connections) > 0 {
+		return 0
+	}
+	return time.Since(e.idleSince)
 }
 
 // countRead counts a complete listing, unless the content was replaced meanwhile.
@@ -100,7 +114,10 @@ type connection struct {
 
 func (c *connection) Close() error {
 	c.endpoint.mu.Lock()
-	delete(c.endpoint.connections, c)
+	if _, open := c.endpoint.connections[c]; open {
+		delete(c.endpoint.connections, c)
+		c.endpoint.idleSince = time.Now()
+	}
 	c.endpoint.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -17,6 +17,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 )
@@ -190,6 +191,8 @@ type State struct {
 	Addr string
 	// Connections to the view that are open now; OLM holds one.
 	Connections int
+	// Idle is for how long none has been open; zero while one is.
+	Idle time.Duration
 	// Reads is how often the present content was listed from beginning to end.
 	Reads int
 }
@@ -204,7 +207,8 @@ func (s *Server) State(key string) (State, bool) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return State{Hash: e.content.Load().hash, Addr: s.addr(e), Connections: len(e.connections), Reads: e.reads}, true
+	return State{Hash: e.content.Load().hash, Addr: s.addr(e), Connections: len(e.connections), Idle: e.idle(),
+		Reads: e.reads}, true
 }
 
 // CSV returns the manifest of the ClusterServiceVersion of a bundle that is served under a key; nil if there is none.

@@ -49,6 +49,7 @@ var kindName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 func (o *Options) complete() error {
 	o.Plural = cmp.Or(o.Plural, strings.ToLower(o.Kind)+"s")
 	o.Image = cmp.Or(o.Image, "example.com/"+o.Package+":"+o.Version)
+	_, versionError := build.PlainVersion(o.Version)
 	switch {
 	case len(validation.IsDNS1123Label(o.Package)) > 0:
 		return fmt.Errorf("%w: package %q is no DNS label: small letters, digits and dashes", ErrOptions, o.Package)
@@ -57,6 +58,8 @@ func (o *Options) complete() error {
 			ErrOptions, o.Kind)
 	case len(validation.IsDNS1123Subdomain(o.Group)) > 0 || !strings.Contains(o.Group, "."):
 		return fmt.Errorf("%w: API group %q is no domain name, such as apps.example.com", ErrOptions, o.Group)
+	case versionError != nil:
+		return fmt.Errorf("%w: %w", ErrOptions, versionError)
 	case len(validation.IsDNS1123Label(o.Plural)) > 0:
 		return fmt.Errorf("%w: plural %q is not written in small letters", ErrOptions, o.Plural)
 	}

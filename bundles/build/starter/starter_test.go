@@ -47,6 +47,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"kind":    func(o *starter.Options) { o.Kind = "snack" },
 		"group":   func(o *starter.Options) { o.Group = "snacks" },
 		"plural":  func(o *starter.Options) { o.Plural = "Snacks" },
+		"version": func(o *starter.Options) { o.Version = "1" },
 	} {
 		o := options()
 		change(&o)
