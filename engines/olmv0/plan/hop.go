@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,13 +12,15 @@ import (
 )
 
 // Installed returns the CSV that the Subscription says is installed. OLM names
-// it as soon as it exists, so its phase must be looked at too (olm.md, fact 10).
+// it as soon as it exists, so its phase must be looked at too (olm.md, fact 10). What
+// OLM installs first is named as the current one only, until OLM has seen that it
+// exists.
 func (c Cluster) Installed() (CSV, bool) {
 	sub, ok := c.subscription()
-	if !ok || sub.InstalledCSV == "" {
+	if !ok {
 		return CSV{}, false
 	}
-	return c.csv(sub.InstalledCSV)
+	return c.csv(cmp.Or(sub.InstalledCSV, sub.CurrentCSV))
 }
 
 // MayAdvance tells whether the next hop may be offered under an admission:

@@ -543,6 +543,14 @@ func TestNext(t *testing.T) {
 			want{Actions: []Action{act(Abandon, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionCatalogServed},
 		},
+		"so is one that OLM does not name as installed yet": {
+			with(upgrading(), func(in *Input) {
+				in.Cluster.Subscriptions[0].InstalledCSV = ""
+				in.Cluster.CSVs[0].Phase, in.Cluster.InstallPlans[0].Phase = "Pending", "Failed"
+			}),
+			want{Actions: []Action{act(Abandon, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionCatalogServed},
+		},
 		"what failed is replaced as it is": {
 			with(upgrading(), func(in *Input) { in.Cluster.CSVs[0].Phase = "Failed" }),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
