@@ -51,7 +51,7 @@ type Options struct {
 	// Clusters are the names of the FleetClusters whose agents to run. The hub must have made their namespaces.
 	Clusters []string
 	Behaviour
-	// LeaseEvery and LeaseFor are as the agent's flags; default 10s and 40s.
+	// LeaseEvery and LeaseFor are as the agent's flags; default 30s and 90s.
 	LeaseEvery, LeaseFor time.Duration
 	// OwnWatches gives each agent a manager and a watch of its own, as real agents have. Without it, one watch serves
 	// all of them, which takes far less memory here and in the API server.
@@ -87,7 +87,7 @@ type Fleet struct {
 
 // Start starts the agents. They run until Stop.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
-	o.LeaseEvery, o.LeaseFor = cmp.Or(o.LeaseEvery, 10*time.Second), cmp.Or(o.LeaseFor, 40*time.Second)
+	o.LeaseEvery, o.LeaseFor = cmp.Or(o.LeaseEvery, 30*time.Second), cmp.Or(o.LeaseFor, 90*time.Second)
 	o.Workers = cmp.Or(o.Workers, 64)
 	f := &Fleet{options: o, clusters: map[string]*cluster{}, changes: map[client.ObjectKey]*Change{},
 		operators: map[client.ObjectKey]*operator{}, refusals: map[string]string{}}

@@ -23,7 +23,7 @@ type Options struct {
 	MaxInstalls         int
 	// Idle is how long a fleet at rest is observed.
 	Idle time.Duration
-	// LeaseEvery is how often agents renew their Leases; the hub waits four times as long.
+	// LeaseEvery is how often agents renew their Leases; the hub waits three times as long.
 	LeaseEvery time.Duration
 	// OwnWatches gives each hollow agent a watch of its own.
 	OwnWatches bool
@@ -101,7 +101,7 @@ func measure(ctx context.Context, out io.Writer, o Options, s size, all *fleets)
 }
 
 func (o Options) hollow() hollow.Options {
-	return hollow.Options{LeaseEvery: o.LeaseEvery, LeaseFor: 4 * o.LeaseEvery, OwnWatches: o.OwnWatches,
+	return hollow.Options{LeaseEvery: o.LeaseEvery, LeaseFor: 3 * o.LeaseEvery, OwnWatches: o.OwnWatches,
 		Behaviour: hollow.Behaviour{Seed: o.Seed}}
 }
 

@@ -34,12 +34,12 @@ type condition struct {
 
 // conditions are those of a share of the fleet.
 func (o TroubleOptions) conditions(share float64) []condition {
-	lease := 4 * o.LeaseEvery
+	lease := 3 * o.LeaseEvery
 	return []condition{
 		{fmt.Sprintf("%.0f %% unreachable", 100*share), hollow.Trouble{Share: share}},
 		// Long enough to be noticed, and back for about as long.
 		{fmt.Sprintf("%.0f %% flapping", 100*share), hollow.Trouble{Share: share,
-			Up: hollow.Delay{Median: lease, Spread: 0.5}, Down: hollow.Delay{Median: lease + lease/2, Spread: 0.5}}},
+			Up: hollow.Delay{Median: lease, Spread: 0.5}, Down: hollow.Delay{Median: 2 * lease, Spread: 0.5}}},
 	}
 }
 
@@ -169,5 +169,5 @@ func reportTrouble(section *figure.Section, o TroubleOptions, all []healthy) {
 		"them, of the clusters that are not cut off, of %d. The peer is the same fleet without trouble, before and "+
 		"after; its medians were %s and %s. OLM takes about 6 seconds of each time. A cluster that flaps is cut off "+
 		"for about %s and back for about %s, in turn.", o.Clusters, figure.Median(first).Round(time.Millisecond),
-		figure.Median(last).Round(time.Millisecond), 6*o.LeaseEvery, 4*o.LeaseEvery)
+		figure.Median(last).Round(time.Millisecond), 6*o.LeaseEvery, 3*o.LeaseEvery)
 }

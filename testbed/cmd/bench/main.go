@@ -241,7 +241,7 @@ func addScaleFlags(fs *pflag.FlagSet, all *options) {
 	fs.IntVar(&o.MaxInstalls, "scale-max-installs", 100_000,
 		"largest product of clusters and operators that is measured")
 	fs.DurationVar(&o.Idle, "scale-idle", 5*time.Minute, "how long a hollow fleet at rest is observed")
-	fs.DurationVar(&o.LeaseEvery, "scale-lease-renew-interval", 10*time.Second,
+	fs.DurationVar(&o.LeaseEvery, "scale-lease-renew-interval", 30*time.Second,
 		"how often hollow agents renew their Leases")
 	fs.BoolVar(&o.OwnWatches, "scale-own-watches", false,
 		"give each hollow agent a watch of its own, as real agents have; one watch serves all of them otherwise")
