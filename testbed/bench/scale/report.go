@@ -45,7 +45,7 @@ func report(o Options, all fleets) figure.Section {
 		}
 		section.Rows = append(section.Rows, row)
 	}
-	memory, rows := memoryOf(all.rests)
+	memory, rows := memoryOf(all.rests, all.unmeasured)
 	section.Rows = append(section.Rows, rows...)
 	section.Detail = strings.Join([]string{converging(all.rollouts), memory, resting(o, all.rests)}, "\n\n")
 	section.Pictures = map[string]string{
@@ -88,8 +88,8 @@ func converging(all []converged) string {
 	return text + figure.Grid(kinds)
 }
 
-// memoryOf fits the hub's memory to clusters and installs.
-func memoryOf(rests []rest) (string, []figure.Row) {
+// memoryOf fits the hub's memory to clusters and installs, and extrapolates it to what was not measured.
+func memoryOf(rests []rest, unmeasured []size) (string, []figure.Row) {
 	cells := [][]string{{"clusters × operators", "installs", "resident", "live heap", "resident, by the fit",
 		"API server, resident"}}
 	var clusters, installs, resident, heap []float64
@@ -108,6 +108,13 @@ func memoryOf(rests []rest) (string, []figure.Row) {
 			fmt.Sprintf("%.1f MiB", mebi(r.resident)), fmt.Sprintf("%.1f MiB", mebi(r.heap)),
 			fmt.Sprintf("%.1f MiB", fit.at(clusters[i], installs[i])/(1<<20)),
 			fmt.Sprintf("%.1f MiB", mebi(r.apiServer))})
+	}
+	for _, s := range unmeasured {
+		if ok {
+			cells = append(cells, []string{s.String(), strconv.Itoa(s.installs()), "not measured", "not measured",
+				fmt.Sprintf("%.1f MiB, extrapolated", fit.at(float64(s.clusters), float64(s.installs()))/(1<<20)),
+				"not measured"})
+		}
 	}
 	text := "![The hub's memory](images/bench/scale-memory.svg)\n\n" + figure.Grid(cells)
 	if !ok {

@@ -18,9 +18,11 @@ import (
 
 // Options say what fleets are measured.
 type Options struct {
-	// Clusters and Operators are combined, but for combinations of more than MaxInstalls OperatorInstalls.
+	// Clusters and Operators are combined. Those of more than MaxInstalls OperatorInstalls, and those that would
+	// begin later than Limit after the start, are not measured: what they use at rest is extrapolated.
 	Clusters, Operators []int
 	MaxInstalls         int
+	Limit               time.Duration
 	// Idle is how long a fleet at rest is observed.
 	Idle time.Duration
 	// LeaseEvery is how often agents renew their Leases; the hub waits three times as long.
@@ -69,15 +71,19 @@ type fleets struct {
 	rollouts []converged
 	rests    []rest
 	restarts []restarted
+	// unmeasured are the sizes that were asked for and left out.
+	unmeasured []size
 }
 
 // Measure measures fleets of all sizes, from the smallest on.
 func Measure(ctx context.Context, out io.Writer, o Options) (figure.Section, error) {
 	var all fleets
+	start := time.Now()
 	for _, clusters := range o.Clusters {
 		for _, operators := range o.Operators {
 			s := size{clusters, operators}
-			if s.installs() > o.MaxInstalls {
+			if s.installs() > o.MaxInstalls || time.Since(start) > o.Limit {
+				all.unmeasured = append(all.unmeasured, s)
 				continue
 			}
 			if err := measure(ctx, out, o, s, &all); err != nil {

@@ -64,6 +64,7 @@ func TestReport(t *testing.T) {
 		}
 		all.restarts = append(all.restarts, restarted{s, time.Duration(clusters) * 10 * time.Millisecond})
 	}
+	all.unmeasured = []size{{10_000, 30}}
 	section := report(Options{Idle: time.Minute, LeaseEvery: 10 * time.Second}, all)
 	missed := strings.Join(section.Missed(), "; ")
 	if want := "1000 clusters × 10, one wave; hub's resident memory per OperatorInstall"; missed != want {
@@ -71,6 +72,7 @@ func TestReport(t *testing.T) {
 	}
 	for _, part := range []string{"32.0 KiB per cluster and 20.0 KiB per OperatorInstall",
 		"| patch operatorinstalls/status | 50000 | 5.00 |",
+		"| 10000 clusters × 30 | 300000 | not measured | not measured | 6211.9 MiB, extrapolated | not measured |",
 		"images/bench/scale-rollout.svg"} {
 		if !strings.Contains(section.Detail, part) {
 			t.Errorf("the detail has no %q:\n%s", part, section.Detail)

@@ -240,6 +240,8 @@ func addScaleFlags(fs *pflag.FlagSet, all *options) {
 	fs.IntSliceVar(&o.Operators, "scale-operators", []int{1, 10, 30}, "operators on each cluster of a hollow fleet")
 	fs.IntVar(&o.MaxInstalls, "scale-max-installs", 100_000,
 		"largest product of clusters and operators that is measured")
+	fs.DurationVar(&o.Limit, "scale-limit", 4*time.Hour,
+		"begin with no other size of hollow fleets after this time; what is left out is extrapolated and marked")
 	fs.DurationVar(&o.Idle, "scale-idle", 5*time.Minute, "how long a hollow fleet at rest is observed")
 	fs.DurationVar(&o.LeaseEvery, "scale-lease-renew-interval", 30*time.Second,
 		"how often hollow agents renew their Leases")
