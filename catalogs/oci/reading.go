@@ -73,8 +73,9 @@ func (c *Client) mark(digest string) (*flock.Flock, error) {
 	}
 	path := filepath.Join(c.options.CacheDir, strings.ReplaceAll(digest, ":", "-")+readingSuffix)
 	lock := flock.New(path)
-	if locked, err := lock.TryLock(); err != nil || !locked {
-		return nil, nil //nolint:nilerr // another process reads it, and that process has marked it
+	// Another process may read it, which has marked it; and a folder that cannot be written records nothing.
+	if locked, _ := lock.TryLock(); !locked {
+		return nil, nil
 	}
 	// Locking made the file, unless it was there.
 	since, err := os.ReadFile(path)

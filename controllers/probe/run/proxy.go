@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// answerTooLarge says that a server sent more than so many bytes, which is what a probe reads of an answer.
-type answerTooLarge struct{ limit int }
+// tooLargeError says that a server sent more than so many bytes, which is what a probe reads of an answer.
+type tooLargeError struct{ limit int }
 
 // Error implements error.
-func (e answerTooLarge) Error() string {
+func (e tooLargeError) Error() string {
 	message := fmt.Sprintf("the answer has more than %d KiB", e.limit>>10)
 	if e.limit < maxBody {
 		message += fmt.Sprintf(", which is the limit for the expressions of this probe: it is %d KiB for "+
@@ -90,7 +90,7 @@ func (p *session) count(n int64) {
 	p.received += n
 	p.mu.Unlock()
 	if n >= p.cost.stream() {
-		p.setFailure(answerTooLarge{p.cost.body})
+		p.setFailure(tooLargeError{p.cost.body})
 	}
 }
 

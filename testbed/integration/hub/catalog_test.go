@@ -80,7 +80,7 @@ func TestCatalogFromADirectory(t *testing.T) {
 		"something else": {`{"hello": "world"}`, "Stalled NotACatalog"},
 		"an alias bomb": {"schema: olm.bundle\npackage: echo\nname: x\n" + untrustedtest.AliasBomb("image"),
 			"Stalled NotACatalog"},
-		"two heads":      {catalogtest.Graph("echo", second+"\n1.1.1 replaces 1.0.0"), "Stalled CatalogInvalid"},
+		"two heads": {catalogtest.Graph("echo", second+"\n1.1.1 replaces 1.0.0"), "Stalled CatalogInvalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(dir, "catalog.json"), []byte(bad.content), 0o600))
