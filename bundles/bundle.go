@@ -63,6 +63,9 @@ type Bundle struct {
 	// Dependencies and Properties are those of metadata/dependencies.yaml and metadata/properties.yaml.
 	Dependencies []registryv1.Property
 	Properties   []registryv1.Property
+
+	// values counts the keys and values of the manifests.
+	values int
 }
 
 // Manifests returns all manifests as JSON, as a catalog carries them. It is an error if objects of the bundle were

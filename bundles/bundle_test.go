@@ -5,6 +5,7 @@ package bundles_test
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
 )
 
 const (
@@ -182,6 +184,38 @@ func TestReadRefuses(t *testing.T) {
 				t.Errorf("want an error with %q, have %v", test.says, err)
 			}
 		})
+	}
+}
+
+// TestAliasBombs has a bomb of 16 KiB, which would become 16 MiB, in each file of a bundle.
+func TestAliasBombs(t *testing.T) {
+	for file, text := range map[string]string{
+		"metadata/annotations.yaml":  annotations,
+		"metadata/dependencies.yaml": "dependencies: []\n",
+		"metadata/properties.yaml":   "properties: []\n",
+		"manifests/csv.yaml":         csv,
+		"manifests/other.json":       "apiVersion: v1\nkind: ConfigMap\n",
+	} {
+		files := bundleFS(map[string]string{file: text + untrustedtest.AliasBomb("bomb")})
+		untrustedtest.Bound(t, 0, 4<<20, 0, func() {
+			_, err := bundles.Read(files)
+			if !errors.Is(err, bundles.ErrNotBundle) || !strings.Contains(err.Error(), "the alias *a is not allowed") {
+				t.Errorf("%s: got %v", file, err)
+			}
+		})
+	}
+}
+
+// TestManyValues has manifests that are small each, and too many together.
+func TestManyValues(t *testing.T) {
+	files := map[string]string{}
+	for i := range 12 {
+		files[fmt.Sprintf("manifests/%d.json", i)] = `{"apiVersion":"v1","kind":"ConfigMap","x":[` +
+			strings.Repeat("1,", 200_000) + "1]}"
+	}
+	_, err := bundles.Read(bundleFS(files))
+	if !errors.Is(err, bundles.ErrTooLarge) || !strings.Contains(err.Error(), "2000000 keys and values") {
+		t.Errorf("got %v", err)
 	}
 }
 

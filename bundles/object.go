@@ -14,9 +14,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // Object is one manifest of a bundle.
@@ -52,7 +51,7 @@ func (o *Object) Sum() [sha256.Size]byte {
 // parseObject reads one document, YAML or JSON; nil if there is nothing in it.
 func parseObject(file string, line int, text []byte) (*Object, error) {
 	content, err := parseContent(text)
-	if errors.Is(err, ErrSyntax) {
+	if errors.Is(err, ErrSyntax) || errors.Is(err, untrusted.ErrRefused) {
 		return nil, fmt.Errorf("%w: %s: the document at line %d: %w", ErrNotBundle, file, line, err)
 	}
 	if err != nil {
@@ -73,14 +72,17 @@ func parseObject(file string, line int, text []byte) (*Object, error) {
 // parseContent reads JSON as what it is: catalogs carry manifests as JSON, and a YAML parser takes five times as long.
 // Whole numbers stay whole, as Kubernetes reads them: bounds of schemas can be too large for a float.
 func parseContent(text []byte) (map[string]any, error) {
+	if err := untrusted.CheckJSON(text); err != nil {
+		return nil, err
+	}
 	var content map[string]any
 	if json.UnmarshalCaseSensitivePreserveInts(text, &content) == nil {
 		return content, nil
 	}
-	if err := registryv1.CheckAliases(text); err != nil {
+	converted, err := untrusted.ToJSON(text)
+	if errors.Is(err, untrusted.ErrRefused) {
 		return nil, err
 	}
-	converted, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}

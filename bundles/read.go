@@ -15,9 +15,8 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // ManifestsDir and MetadataDir are the two folders of a bundle.
@@ -31,6 +30,8 @@ const (
 
 	// MaxBytes bounds the files of one bundle. What OLM can install is well below.
 	MaxBytes = 32 << 20
+	// MaxValues bounds the keys and values of all manifests of one bundle.
+	MaxValues = 5 * untrusted.MaxValues
 )
 
 // Read reads a bundle folder. Errors wrap ErrNotBundle or ErrTooLarge, or are those of the file system.
@@ -137,7 +138,7 @@ func (r *reader) annotations() (map[string]string, error) {
 	var in struct {
 		Annotations map[string]string `json:"annotations"`
 	}
-	if err := yaml.Unmarshal(text, &in); err != nil {
+	if err := untrusted.Unmarshal(text, &in); err != nil {
 		return nil, fmt.Errorf("%w: decode %s: %w: %w", ErrNotBundle, annotationsFile, ErrSyntax, err)
 	}
 	if in.Annotations[registryv1.AnnotationPackage] == "" {
@@ -160,7 +161,7 @@ func (r *reader) typed(name, field string) ([]registryv1.Property, error) {
 	if err != nil {
 		return nil, err
 	}
-	asJSON, err := yaml.YAMLToJSON(text)
+	asJSON, err := untrusted.ToJSON(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: decode %s: %w: %w", ErrNotBundle, name, ErrSyntax, err)
 	}
@@ -173,6 +174,9 @@ func (r *reader) typed(name, field string) ([]registryv1.Property, error) {
 
 // addFile adds the documents of a manifest file, with the lines they begin on.
 func (b *Bundle) addFile(file string, text []byte) error {
+	if b.values += untrusted.Values(text); b.values > MaxValues {
+		return fmt.Errorf("%w: its manifests have more than %d keys and values", ErrTooLarge, MaxValues)
+	}
 	line := 1
 	for _, document := range split(text) {
 		o, err := parseObject(file, line, document)

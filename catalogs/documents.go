@@ -13,13 +13,19 @@ import (
 	"unicode"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
-// maxDocument bounds one catalog document in memory. The largest bundles in public catalogs are below 4 MiB.
-const maxDocument = 32 << 20
+// maxDocument bounds one catalog document in memory.
+const maxDocument = untrusted.MaxBytes
+
+// A catalog is kept as long as it is read, without its manifests. Public catalogs have some hundred packages and some
+// thousand documents.
+const (
+	maxDocuments = 200_000
+	maxPackages  = 10_000
+)
 
 var errTooLarge = fmt.Errorf("%w: a document is larger than %d MiB", ErrNotCatalog, maxDocument>>20)
 
@@ -85,6 +91,28 @@ func (r *documentReader) skipSpace() (byte, error) {
 	}
 }
 
+// EachDocument calls visit for each document of a catalog, as JSON that can be decoded without risk, and passes on the
+// first error. The document is valid during the call only. Errors of the content wrap ErrNotCatalog.
+func EachDocument(content io.Reader, visit func(document []byte) error) error {
+	documents := newDocumentReader(content)
+	for n := 1; ; n++ {
+		doc, err := documents.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var plain json.RawMessage
+		if err == nil {
+			err = decode(doc, &plain)
+		}
+		if err == nil {
+			err = visit(plain)
+		}
+		if err != nil {
+			return fmt.Errorf("document %d: %w", n, err)
+		}
+	}
+}
+
 // boundedReader fails with errTooLarge when more is read than left.
 type boundedReader struct {
 	content io.Reader
@@ -102,17 +130,17 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 
 // decode unmarshals a document, JSON or YAML.
 func decode(doc []byte, into any) error {
+	if err := untrusted.CheckJSON(doc); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotCatalog, err)
+	}
 	jsonErr := json.Unmarshal(doc, into)
 	if jsonErr == nil {
 		return nil
 	}
-	if err := registryv1.CheckAliases(doc); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotCatalog, err)
-	}
 	// A YAML mapping in flow style also begins with a brace.
-	converted, err := yaml.YAMLToJSON(doc)
+	converted, err := untrusted.ToJSON(doc)
 	if err != nil {
-		if doc[0] == '{' {
+		if doc[0] == '{' && !errors.Is(err, untrusted.ErrRefused) {
 			err = jsonErr
 		}
 		return fmt.Errorf("%w: %w", ErrNotCatalog, err)

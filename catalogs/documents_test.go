@@ -4,7 +4,9 @@
 package catalogs_test
 
 import (
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 )
@@ -82,6 +85,44 @@ func TestOtherPackagesAreNotDecoded(t *testing.T) {
 	if _, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(content)), "other"); !errors.Is(err,
 		catalogs.ErrNotCatalog) {
 		t.Errorf("error %v, want that the bundle of its own package cannot be decoded", err)
+	}
+}
+
+// TestManifestsInCatalogsHaveNoAliases has an alias bomb in a property of a bundle, where manifests are.
+func TestManifestsInCatalogsHaveNoAliases(t *testing.T) {
+	bomb := base64.StdEncoding.EncodeToString([]byte(untrustedtest.AliasBomb("spec")))
+	content := catalogtest.Graph("p", "1.0.0") +
+		`{"schema":"olm.bundle","package":"p","name":"p.v2.0.0","properties":[{"type":"olm.package",` +
+		`"value":{"packageName":"p","version":"2.0.0"}},{"type":"olm.bundle.object","value":{"data":"` + bomb + `"}}]}`
+	untrustedtest.Bound(t, len(content), 4<<20, 100, func() {
+		_, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(content)), "p")
+		if !errors.Is(err, catalogs.ErrInvalidPackage) || !strings.Contains(err.Error(), "the alias *a is not") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestPackagesAndDocumentsAreBounded(t *testing.T) {
+	packages, documents := &strings.Builder{}, &strings.Builder{}
+	for i := range 10_001 {
+		fmt.Fprintf(packages, `{"schema":"olm.package","name":"p%d"}`, i)
+	}
+	documents.WriteString(`{"schema":"olm.package","name":"p"}`)
+	for range 200_001 {
+		documents.WriteString(`{"schema":"x"}`)
+	}
+	for says, content := range map[string]string{
+		"more than 10000 packages": packages.String(), "more than 200000 documents": documents.String(),
+	} {
+		for way, read := range map[string]func(catalogs.Files) error{
+			"summary": func(f catalogs.Files) error { _, err := catalogs.ReadSummary(f); return err },
+			"graphs":  func(f catalogs.Files) error { _, err := catalogs.ReadGraphs(f); return err },
+		} {
+			err := read(catalogs.SingleFile("f", strings.NewReader(content)))
+			if !errors.Is(err, catalogs.ErrNotCatalog) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: got %v, want %q", way, err, says)
+			}
+		}
 	}
 }
 

@@ -112,7 +112,10 @@ type eachReader struct {
 	*reader
 	take func(pkg string, b *Bundle) error
 	jobs chan job
-	sent int
+	// met are all documents, sent those that are parsed.
+	met, sent int
+	// pending are jobs that were sent and are not done.
+	pending sync.WaitGroup
 
 	mu     sync.Mutex
 	err    error
@@ -122,7 +125,9 @@ type eachReader struct {
 // errStopped ends the cutting of files after an error elsewhere.
 var errStopped = errors.New("reading stopped")
 
+// split returns when all documents of a file are parsed: what parsing does must be seen as part of reading the file.
 func (r *eachReader) split(name string, content io.Reader) error {
+	defer r.pending.Wait()
 	documents := newDocumentReader(content)
 	for n := 1; ; n++ {
 		doc, err := documents.next()
@@ -135,11 +140,15 @@ func (r *eachReader) split(name string, content io.Reader) error {
 		if r.stopped() {
 			return errStopped
 		}
+		if r.met++; r.met > maxDocuments {
+			return fmt.Errorf("%w: it has more than %d documents", ErrNotCatalog, maxDocuments)
+		}
 		if r.skip != nil && r.skip(doc) {
 			r.skipDocument()
 			continue
 		}
 		r.sent++
+		r.pending.Add(1)
 		r.jobs <- job{r.sent, name, n, bytes.Clone(doc)}
 	}
 }
@@ -164,6 +173,7 @@ func (r *eachReader) work() {
 		if err := r.parse(j); err != nil {
 			r.fail(j, err)
 		}
+		r.pending.Done()
 	}
 }
 

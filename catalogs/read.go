@@ -15,9 +15,9 @@ import (
 
 	"github.com/blang/semver/v4"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // Schemas of the documents of a file-based catalog.
@@ -189,7 +189,9 @@ type document struct {
 }
 
 func (r *reader) add(doc []byte) error {
-	r.documents++
+	if r.documents++; r.documents > maxDocuments {
+		return fmt.Errorf("%w: it has more than %d documents", ErrNotCatalog, maxDocuments)
+	}
 	if r.skip != nil && r.skip(doc) {
 		r.skipped = true
 		return nil
@@ -205,6 +207,9 @@ func (r *reader) add(doc []byte) error {
 	case schemaPackage:
 		pkg = in.Name
 		r.names[pkg] = true
+		if len(r.names) > maxPackages {
+			return fmt.Errorf("%w: it has more than %d packages", ErrNotCatalog, maxPackages)
+		}
 	case schemaChannel, schemaBundle, schemaDeprecation, SchemaBlocks:
 	default:
 		// Other schemas are other tools' business.
@@ -391,9 +396,10 @@ func decodeObject(value []byte) ([]byte, error) {
 		return nil, fmt.Errorf("decode property %s: %w", registryv1.PropertyBundleObject, err)
 	}
 	if utilyaml.IsJSONBuffer(in.Data) {
-		return in.Data, nil
+		// Whoever decodes the manifest must be able to rely on this.
+		return in.Data, untrusted.CheckJSON(in.Data)
 	}
-	object, err := yaml.YAMLToJSON(in.Data)
+	object, err := untrusted.ToJSON(in.Data)
 	if err != nil {
 		return nil, fmt.Errorf("convert property %s: %w", registryv1.PropertyBundleObject, err)
 	}

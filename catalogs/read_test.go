@@ -181,7 +181,7 @@ func TestReadErrorsAreReturned(t *testing.T) {
 func TestOneDocumentIsBounded(t *testing.T) {
 	endless := io.MultiReader(strings.NewReader(`{"schema":"olm.bundle","x":"`), io.LimitReader(zeros{}, 1<<30))
 	_, err := catalogs.ReadPackage(catalogs.SingleFile("f", endless), "p")
-	if !errors.Is(err, catalogs.ErrNotCatalog) || !strings.Contains(err.Error(), "larger than 32 MiB") {
+	if !errors.Is(err, catalogs.ErrNotCatalog) || !strings.Contains(err.Error(), "larger than 16 MiB") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 // Catalogs reads published catalogs for the hub's controllers, in the terms of
 // the API.
 type Catalogs struct {
+	client *oci.Client
 	loader *load.Loader
 }
 
@@ -26,9 +27,12 @@ const keptBytes = 64 << 20
 // NewCatalogs returns a reader that keeps what it pulled in a folder; an empty
 // cacheDir means that it keeps nothing on disk.
 func NewCatalogs(cacheDir string) *Catalogs {
-	return &Catalogs{loader: load.New(oci.NewClient(oci.Options{CacheDir: cacheDir}),
-		load.Options{MaxBytes: keptBytes})}
+	images := oci.NewClient(oci.Options{CacheDir: cacheDir})
+	return &Catalogs{client: images, loader: load.New(images, load.Options{MaxBytes: keptBytes})}
 }
+
+// Close must be called when the process ends in order: what is being read is not held against its catalog then.
+func (c *Catalogs) Close() { c.client.Close() }
 
 // Resolve returns the digest that the source has now. With public keys it is the digest of a catalog that is signed by
 // one of them.

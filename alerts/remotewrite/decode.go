@@ -69,7 +69,13 @@ func decode(contentType, encoding string, body []byte, limit int) (content, erro
 		return content{}, refuse(http.StatusBadRequest, reasonFormat, "the body is not snappy-compressed: %v", err)
 	}
 	if kind == remote.WriteV2MessageType {
+		if err := layoutV2.check(raw); err != nil {
+			return content{}, err
+		}
 		return decodeV2(raw)
+	}
+	if err := layoutV1.check(raw); err != nil {
+		return content{}, err
 	}
 	return decodeV1(raw)
 }
@@ -78,6 +84,8 @@ func decode(contentType, encoding string, body []byte, limit int) (content, erro
 // look at the Content-Type would write those, which were not checked.
 var errAmbiguous = refuse(http.StatusBadRequest, reasonFormat,
 	"the body has fields that are not of the version of remote write that the Content-Type says")
+
+var errNotSent = refuse(http.StatusBadRequest, reasonFormat, "histograms and exemplars are not sent")
 
 func decodeV1(raw []byte) (content, error) {
 	var request prompb.WriteRequest
@@ -149,7 +157,7 @@ func (c *content) add(pairs []labels.Label, samples, histograms, exemplars int) 
 		}
 	}
 	if histograms > 0 || exemplars > 0 {
-		return refuse(http.StatusBadRequest, reasonFormat, "histograms and exemplars are not sent")
+		return errNotSent
 	}
 	c.series, c.samples = append(c.series, labels.New(pairs...)), c.samples+samples
 	return nil

@@ -131,6 +131,9 @@ const (
 	ReasonSourceNotFound = "SourceNotFound"
 	// ReasonAccessDenied says that the registry wants other credentials.
 	ReasonAccessDenied = "AccessDenied"
+	// ReasonCatalogReadInterrupted says that a process was killed while it read the digest, which is not read again by
+	// itself.
+	ReasonCatalogReadInterrupted = "CatalogReadInterrupted"
 	// ReasonCatalogTooLarge says that the catalog exceeds what is read of one.
 	ReasonCatalogTooLarge = "CatalogTooLarge"
 	// ReasonSignatureMissing says that the catalog is not signed, though it must
@@ -386,7 +389,8 @@ const (
 	ReasonBadStatus = "BadStatus"
 	// ReasonBadAnswer says that the answer does not match what is expected.
 	ReasonBadAnswer = "BadAnswer"
-	// ReasonAnswerTooLarge says that the answer has more than 512 KiB.
+	// ReasonAnswerTooLarge says that the answer has more than 512 KiB, or than the
+	// expressions of the probe permit.
 	ReasonAnswerTooLarge = "AnswerTooLarge"
 	// ReasonTooSlow says that a probe succeeded, but took longer than
 	// spec.maxDuration.

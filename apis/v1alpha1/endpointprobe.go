@@ -228,7 +228,10 @@ type HostTarget struct {
 }
 
 // HTTPProbe is a request and the expected answer. An answer is read up to
-// 512 KiB; more is a failure.
+// 512 KiB, with json up to 64 KiB, and with regular expressions up to 16 Mi divided
+// by the number of their instructions; more is a failure. The regular expressions of
+// a probe may have 500 instructions together, which is about one for each character,
+// times the counts in braces.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.json) || (!has(self.matches) && !has(self.notMatches))",message="json cannot be combined with matches and notMatches"
 type HTTPProbe struct {

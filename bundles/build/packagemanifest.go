@@ -19,6 +19,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
@@ -100,7 +101,7 @@ func findPackageManifest(fsys fs.FS) (*manifests.PackageManifest, string, error)
 			return nil, "", fmt.Errorf("read folder: %w", err)
 		}
 		head := &manifests.PackageManifest{}
-		if yaml.Unmarshal(text, head) == nil && head.PackageName != "" && len(head.Channels) > 0 {
+		if untrusted.Unmarshal(text, head) == nil && head.PackageName != "" && len(head.Channels) > 0 {
 			return head, e.Name(), nil
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // Pin replaces the tag of every image in the ClusterServiceVersion by the digest that it stands for: those of
@@ -42,7 +43,7 @@ func (r *Result) csv() (string, *unstructured.Unstructured, error) {
 	}
 	for _, name := range r.Files.manifests(b.Annotations) {
 		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(r.Files[name], &o.Object); err != nil {
+		if err := untrusted.Unmarshal(r.Files[name], &o.Object); err != nil {
 			continue // more than one document: not where tools put a ClusterServiceVersion
 		}
 		if o.GetKind() == kindCSV {

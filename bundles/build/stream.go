@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // object is a manifest and where it was read.
@@ -106,7 +106,7 @@ func Documents(text []byte) []Document {
 				Name string `json:"name"`
 			} `json:"metadata"`
 		}
-		if yaml.Unmarshal(document, &head) == nil && head.Kind != "" {
+		if untrusted.Unmarshal(document, &head) == nil && head.Kind != "" {
 			out = append(out, Document{Line: line, Kind: head.Kind, Name: head.Metadata.Name})
 		}
 		line += bytes.Count(document, []byte("\n"))
@@ -135,7 +135,7 @@ func Locate(all []Document, kind, name string) int {
 
 func (a *assembly) document(where string, text []byte) []object {
 	var content any
-	if err := yaml.UnmarshalStrict(text, &content); err != nil {
+	if err := untrusted.UnmarshalStrict(text, &content); err != nil {
 		a.problem("%s: broken YAML: %s", where, strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
 		return nil
 	}

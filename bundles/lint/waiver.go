@@ -14,6 +14,8 @@ import (
 	"time"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // WaiverFile is the usual name of the file of waivers, beside the bundle's
@@ -55,6 +57,9 @@ type Waiver struct {
 func ParseWaivers(text []byte) ([]Waiver, error) {
 	var in struct {
 		Waivers []yamlv3.Node `yaml:"waivers"`
+	}
+	if err := untrusted.CheckYAML(text); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadWaivers, err)
 	}
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)

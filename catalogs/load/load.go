@@ -40,6 +40,8 @@ type Options struct {
 	MaxBytes int
 	// Timeout bounds one read of a catalog; zero means 10 minutes.
 	Timeout time.Duration
+	// Now is the clock of the back-off; nil means time.Now.
+	Now func() time.Time
 }
 
 // Loader reads and keeps packages. Its methods may be called at the same time; what they return is shared and must not
@@ -49,11 +51,17 @@ type Loader struct {
 	timeout time.Duration
 	flight  singleflight.Group
 	kept    *lru
+	failed  *failures
 }
 
 // New returns a loader.
 func New(from Catalogs, o Options) *Loader {
-	return &Loader{from: from, timeout: cmp.Or(o.Timeout, 10*time.Minute), kept: newLRU(cmp.Or(o.MaxBytes, 16<<20))}
+	now := o.Now
+	if now == nil {
+		now = time.Now
+	}
+	return &Loader{from: from, timeout: cmp.Or(o.Timeout, 10*time.Minute), kept: newLRU(cmp.Or(o.MaxBytes, 16<<20)),
+		failed: &failures{now: now, by: map[string]failure{}}}
 }
 
 // Resolve returns the digest of what a source holds now. It is never kept.
@@ -63,7 +71,8 @@ func (l *Loader) Resolve(ctx context.Context, s oci.Source) (string, error) {
 
 // Summary returns what a catalog offers.
 func (l *Loader) Summary(ctx context.Context, s oci.Source, digest string) (catalogs.Summary, error) {
-	return once(ctx, l, key(s, "summary", digest), func(ctx context.Context) (catalogs.Summary, int, error) {
+	k := key(s, "summary", digest)
+	return once(ctx, l, failureKey(s, digest), k, func(ctx context.Context) (catalogs.Summary, int, error) {
 		files, err := l.from.Open(ctx, s, digest)
 		if err != nil {
 			return catalogs.Summary{}, 0, err
@@ -79,7 +88,7 @@ func (l *Loader) Package(ctx context.Context, s oci.Source, digest, name string,
 	bundles = slices.DeleteFunc(slices.Clone(bundles), func(b string) bool { return b == "" })
 	slices.Sort(bundles)
 	k := key(s, append([]string{"package", digest, name}, bundles...)...)
-	return once(ctx, l, k, func(ctx context.Context) (*catalogs.Package, int, error) {
+	return once(ctx, l, failureKey(s, digest), k, func(ctx context.Context) (*catalogs.Package, int, error) {
 		files, err := l.from.Open(ctx, s, digest)
 		if err != nil {
 			return nil, 0, err
@@ -115,16 +124,22 @@ func key(s oci.Source, parts ...string) string {
 }
 
 // once returns a kept result, or lets one caller read for all. A caller that gives up does not stop the read: the
-// others still wait for it, and he will come back.
-func once[T any](ctx context.Context, l *Loader, key string, read func(context.Context) (T, int, error)) (T, error) {
+// others still wait for it, and he will come back. A read that failed is not repeated for a while, nor is any other of
+// the same digest if the digest itself is to blame.
+func once[T any](ctx context.Context, l *Loader, digest, key string, read func(context.Context) (T, int, error)) (T,
+	error) {
 	var none T
 	if kept, ok := l.kept.get(key); ok {
 		return kept.(T), nil
 	}
 	done := l.flight.DoChan(key, func() (any, error) {
+		if err := l.failed.current(digest, key); err != nil {
+			return nil, err
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 		defer cancel()
 		answer, size, err := read(ctx)
+		l.failed.record(digest, key, err)
 		if err != nil {
 			return nil, err
 		}
@@ -256,7 +271,7 @@ func (l *Loader) bundleObjects(ctx context.Context, image string, a oci.Access) 
 		objects, _, err := read(ctx)
 		return objects, err
 	}
-	return once(ctx, l, key(oci.Source{}, "bundle", image), read)
+	return once(ctx, l, failureKey(oci.Source{Access: a}, image), key(oci.Source{}, "bundle", image), read)
 }
 
 // maxDependencies bounds how many packages are read for one view.
@@ -351,7 +366,8 @@ func unblocked(p *catalogs.Package, blocks []catalogs.Block, present []string) *
 }
 
 func (l *Loader) wholePackage(ctx context.Context, s oci.Source, digest, name string) (*catalogs.Package, error) {
-	return once(ctx, l, key(s, "whole", digest, name), func(ctx context.Context) (*catalogs.Package, int, error) {
+	k := key(s, "whole", digest, name)
+	return once(ctx, l, failureKey(s, digest), k, func(ctx context.Context) (*catalogs.Package, int, error) {
 		files, err := l.from.Open(ctx, s, digest)
 		if err != nil {
 			return nil, 0, err

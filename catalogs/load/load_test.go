@@ -105,15 +105,53 @@ func TestConcurrentCallersShareOneRead(t *testing.T) {
 	}
 }
 
-func TestErrorsAreNotCached(t *testing.T) {
+// TestFailedReadsBackOffPerDigest has many operators ask for a digest that cannot be read, again and again.
+func TestFailedReadsBackOffPerDigest(t *testing.T) {
 	f := &fake{content: catalogtest.Graph("p", "1.0.0"), fail: oci.ErrUnreachable}
-	l := load.New(f, load.Options{})
-	if _, err := l.Summary(t.Context(), oci.Source{}, "sha256:1"); !errors.Is(err, oci.ErrUnreachable) {
-		t.Errorf("got %v", err)
+	now := time.Now()
+	l := load.New(f, load.Options{Now: func() time.Time { return now }})
+	ask := func() {
+		t.Helper()
+		for i := range 30 {
+			_, err := l.Package(t.Context(), oci.Source{}, "sha256:1", fmt.Sprintf("p%d", i))
+			if !errors.Is(err, oci.ErrUnreachable) {
+				t.Errorf("got %v", err)
+			}
+		}
+	}
+	// It is read at 0, 1, 3, 7, 15, 31 and 63 seconds.
+	for range 100 {
+		ask()
+		now = now.Add(time.Second)
+	}
+	if n := f.opened.Load(); n != 7 {
+		t.Errorf("read %d times in 100 seconds, want 7", n)
+	}
+	if _, err := l.Package(t.Context(), oci.Source{}, "sha256:2", "p"); !errors.Is(err, oci.ErrUnreachable) ||
+		f.opened.Load() != 8 {
+		t.Errorf("another digest was not read: %v", err)
 	}
 	f.fail = nil
+	now = now.Add(2 * time.Minute)
 	if s, err := l.Summary(t.Context(), oci.Source{}, "sha256:1"); err != nil || len(s.Packages) != 1 {
 		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+// A package that is missing does not keep the others from being read.
+func TestMissingPackageBacksOffAlone(t *testing.T) {
+	f := &fake{content: catalogtest.Graph("p", "1.0.0")}
+	l := load.New(f, load.Options{})
+	for range 3 {
+		if _, err := l.Package(t.Context(), oci.Source{}, "sha256:1", "q"); !errors.Is(err, catalogs.ErrNoPackage) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if n := f.opened.Load(); n != 1 {
+		t.Errorf("read %d times, want once", n)
+	}
+	if _, err := l.Package(t.Context(), oci.Source{}, "sha256:1", "p"); err != nil {
+		t.Error(err)
 	}
 }
 

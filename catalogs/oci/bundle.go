@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/tools/txtar"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 const (
@@ -30,14 +30,14 @@ const (
 
 	registryV1 = registryv1.MediaType
 	// maxBundle bounds the manifests of one bundle. What OLM can install is well below.
-	maxBundle = 32 << 20
+	maxBundle = untrusted.MaxBytes
 )
 
 func bundleLabels(annotations []byte) (map[string]string, error) {
 	var in struct {
 		Annotations map[string]string `json:"annotations"`
 	}
-	if err := yaml.Unmarshal(annotations, &in); err != nil {
+	if err := untrusted.Unmarshal(annotations, &in); err != nil {
 		return nil, fmt.Errorf("%w: decode annotations.yaml: %w", ErrNotBundle, err)
 	}
 	for _, required := range []string{mediaTypeLabel, manifestsLabel, packageLabel} {
@@ -65,8 +65,13 @@ func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][
 	if folder == "" {
 		return nil, fmt.Errorf("%w: image %s has no label %s", ErrNotBundle, image, manifestsLabel)
 	}
+	digest, err := img.Digest()
+	if err != nil {
+		return nil, fmt.Errorf("read digest of %s: %w", image, classify(err))
+	}
 	found := map[string][]byte{}
-	err = imageFiles(img, folder, 2*maxBundle, ErrNotBundle)(func(name string, content io.Reader) error {
+	files := c.guard(digest.String(), imageFiles(img, folder, 2*maxBundle, ErrNotBundle))
+	err = files(func(name string, content io.Reader) error {
 		if strings.Contains(name, "/") || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			return nil
 		}
@@ -97,12 +102,12 @@ func readManifest(content io.Reader) ([]byte, error) {
 	case len(raw) > maxBundle:
 		return nil, ErrTooLarge
 	case utilyaml.IsJSONBuffer(raw):
+		if err := untrusted.CheckJSON(raw); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotBundle, err)
+		}
 		return raw, nil
 	}
-	if err := registryv1.CheckAliases(raw); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotBundle, err)
-	}
-	object, err := yaml.YAMLToJSON(raw)
+	object, err := untrusted.ToJSON(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotBundle, err)
 	}
@@ -111,7 +116,7 @@ func readManifest(content io.Reader) ([]byte, error) {
 
 // Bundle reads a bundle image: the files of its manifests and metadata as they are in a bundle folder, and the image's
 // digest. An image reference without a digest is read as it is now. A link, a device, or a path that leads out of the
-// image is an error that wraps ErrNotBundle; more than 64 MiB, packed or unpacked, one that wraps ErrTooLarge.
+// image is an error that wraps ErrNotBundle; more than 32 MiB, packed or unpacked, one that wraps ErrTooLarge.
 func (c *Client) Bundle(ctx context.Context, image string, a Access) (fs.FS, string, error) {
 	img, err := c.image(ctx, image, "", a)
 	if err != nil {

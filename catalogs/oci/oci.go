@@ -75,8 +75,9 @@ type Access struct {
 
 // Options configure a Client. The zero value has no cache and the default limits.
 type Options struct {
-	// CacheDir keeps catalogs that were read from registries, by digest; it is made when it does not exist. Empty
-	// means no cache.
+	// CacheDir keeps catalogs that were read from registries, by digest; it is made when it does not exist. It also
+	// records what is being read: a digest is not read again if a process was killed while it read it. Empty means no
+	// cache and no record.
 	CacheDir string
 	// CacheEntries is how many catalogs the cache keeps; zero means 8.
 	CacheEntries int
@@ -85,7 +86,7 @@ type Options struct {
 	// Backoff is how long to wait before a failed request is repeated, unless the registry says it; it doubles each
 	// time. Zero means 200 milliseconds.
 	Backoff time.Duration
-	// MaxBytes bounds what is read of one catalog, uncompressed; zero means 4 GiB.
+	// MaxBytes bounds what is read of one catalog, uncompressed; zero means 1 GiB.
 	MaxBytes int64
 }
 
@@ -96,6 +97,8 @@ type Client struct {
 	mu         sync.Mutex
 	transports map[string]http.RoundTripper
 	verified   map[string]bool
+	// reading are the digests that are being read.
+	reading map[string]*reading
 }
 
 // NewClient returns a client.
@@ -103,8 +106,9 @@ func NewClient(o Options) *Client {
 	o.CacheEntries = cmp.Or(o.CacheEntries, 8)
 	o.Stall = cmp.Or(o.Stall, 30*time.Second)
 	o.Backoff = cmp.Or(o.Backoff, 200*time.Millisecond)
-	o.MaxBytes = cmp.Or(o.MaxBytes, 4<<30)
-	return &Client{options: o, transports: map[string]http.RoundTripper{}, verified: map[string]bool{}}
+	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<30)
+	return &Client{options: o, transports: map[string]http.RoundTripper{}, verified: map[string]bool{},
+		reading: map[string]*reading{}}
 }
 
 // Resolve returns the digest of what the source holds now. If the source requires a signature, it is verified for that
@@ -147,7 +151,11 @@ func (c *Client) Open(ctx context.Context, s Source, digest string) (catalogs.Fi
 		return nil, err
 	}
 	if s.Directory != "" {
-		return openDirectory(s.Directory, digest, c.options.MaxBytes), nil
+		return c.guard(digest, openDirectory(s.Directory, digest, c.options.MaxBytes)), nil
 	}
-	return c.openImage(ctx, s, digest)
+	files, err := c.openImage(ctx, s, digest)
+	if err != nil {
+		return nil, err
+	}
+	return c.guard(digest, files), nil
 }

@@ -24,8 +24,9 @@ func Mirror(files catalogs.Files, out, repository string) (map[string]string, er
 	from := map[string]string{}
 	err := files(func(name string, content io.Reader) error {
 		var file bytes.Buffer
-		err := declcfg.WalkMetasReader(content, func(meta *declcfg.Meta, err error) error {
-			if err != nil {
+		err := catalogs.EachDocument(content, func(document []byte) error {
+			meta := &declcfg.Meta{}
+			if err := json.Unmarshal(document, meta); err != nil {
 				return fmt.Errorf("%w: %w", catalogs.ErrNotCatalog, err)
 			}
 			blob, err := mirrored(meta, repository, from)

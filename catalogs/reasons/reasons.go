@@ -23,6 +23,7 @@ var known = []struct {
 	{oci.ErrUnsigned, v1alpha1.ReasonSignatureMissing},
 	{oci.ErrBadSignature, v1alpha1.ReasonSignatureInvalid},
 	{oci.ErrDigestMismatch, v1alpha1.ReasonDigestMismatch},
+	{oci.ErrReadInterrupted, v1alpha1.ReasonCatalogReadInterrupted},
 	{oci.ErrTooLarge, v1alpha1.ReasonCatalogTooLarge},
 	{oci.ErrBadSource, v1alpha1.ReasonInvalidSpec},
 	{oci.ErrDenied, v1alpha1.ReasonAccessDenied},

@@ -148,6 +148,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
+	defer p.images.Close()
 	if f.hostedNamespace != "" {
 		return p.host(ctx)
 	}

@@ -47,6 +47,7 @@ type process struct {
 	scheme    *runtime.Scheme
 	templates *templates.Set
 	catalogs  *load.Loader
+	images    *oci.Client
 }
 
 // Catalogs that were read are kept within a bound of memory.
@@ -73,7 +74,8 @@ func newProcess(f flags) (*process, error) {
 	if f.hostedNamespace != "" {
 		kept = keptBytesHosted
 	}
-	p.catalogs = load.New(oci.NewClient(oci.Options{CacheDir: f.cacheDir}), load.Options{MaxBytes: kept})
+	p.images = oci.NewClient(oci.Options{CacheDir: f.cacheDir})
+	p.catalogs = load.New(p.images, load.Options{MaxBytes: kept})
 	return p, nil
 }
 

@@ -171,9 +171,11 @@ func run(ctx context.Context, f flags) error {
 	f.slo.Namespace = cmp.Or(f.slo.Namespace, f.electionNamespace)
 	f.paging.Namespace, f.silence.Namespace = f.slo.Namespace, f.slo.Namespace
 	f.paging.Alertmanager = f.silence.Alertmanager
+	catalogs := controllers.NewCatalogs(f.cacheDir)
+	defer catalogs.Close()
 	if err := controllers.AddHub(mgr, controllers.HubOptions{
 		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, MaxChanges: f.maxChanges,
-		Catalogs: controllers.NewCatalogs(f.cacheDir), SLO: f.slo, Paging: f.paging,
+		Catalogs: catalogs, SLO: f.slo, Paging: f.paging,
 		Silence: f.silence, Discovery: f.discovery,
 	}); err != nil {
 		return err

@@ -220,7 +220,7 @@ func (r *reader) addInstallPlan(live *operatorsv1alpha1.InstallPlan) {
 	observed := plan.InstallPlan{
 		Object: objectOf(live), Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved,
 		Message: live.Status.Message, CSVs: live.Spec.ClusterServiceVersionNames,
-		Created: live.CreationTimestamp.Time, Subscribes: subscribes(live),
+		Created: live.CreationTimestamp.Time, Subscribes: subscribes(live), Sources: sources(live),
 	}
 	// One that was approved otherwise has no such annotation, or nonsense.
 	observed.Revision, _ = strconv.ParseInt(live.Annotations[v1alpha1.AnnotationRevision], 10, 64)
@@ -239,6 +239,29 @@ func subscribes(p *operatorsv1alpha1.InstallPlan) []string {
 		}
 	}
 	return csvs
+}
+
+// sources returns the CatalogSources that a plan's steps come from, each once for each CSV.
+func sources(p *operatorsv1alpha1.InstallPlan) []plan.StepSource {
+	var out []plan.StepSource
+	add := func(s plan.StepSource) {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	for _, step := range p.Status.Plan {
+		if step != nil {
+			add(plan.StepSource{CSV: step.Resolving, Namespace: step.Resource.CatalogSourceNamespace,
+				Name: step.Resource.CatalogSource})
+		}
+	}
+	for _, bundle := range p.Status.BundleLookups {
+		if bundle.CatalogSourceRef != nil {
+			add(plan.StepSource{CSV: bundle.Identifier, Namespace: bundle.CatalogSourceRef.Namespace,
+				Name: bundle.CatalogSourceRef.Name})
+		}
+	}
+	return out
 }
 
 // failure says when and why a plan failed, and at which step if one is left

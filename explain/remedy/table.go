@@ -114,6 +114,13 @@ func catalogRead() []Remedy {
 			Do: []Action{
 				onHub("Give the hub a pull secret for the registry that may read this repository."),
 				onAgent("Give the agent a pull secret for the registry that may read this repository.")}, Next: tried},
+		{Reason: v1alpha1.ReasonCatalogReadInterrupted, Means: "A process was killed while it read this digest, " +
+			"perhaps because reading it takes too much memory. It is not read again by itself.",
+			Do: []Action{
+				do("Look for the reason in the last state of the container, such as OOMKilled. Publish a smaller " +
+					"catalog if it is the catalog."),
+				onHub("To have the digest read once more, delete the pods of the hub."),
+				onAgent("To have the digest read once more, delete the agent's pod.")}, Next: noticed},
 		{Reason: v1alpha1.ReasonCatalogTooLarge, Means: "The catalog, or one of its files, is larger than the limit.",
 			Do:   []Action{do("Publish a smaller catalog: fewer versions, or bundles by image instead of inline.")},
 			Next: noticed},
@@ -617,8 +624,10 @@ func probe() []Remedy {
 			Do: []Action{
 				do("Look at the load of the endpoint. If this duration is normal for it, raise spec.maxDuration.")},
 			Next: tried},
-		{Reason: v1alpha1.ReasonAnswerTooLarge, Means: "A probe got an answer of more than 512 KiB.", Do: []Action{
-			do("Probe a smaller page, such as a health endpoint, or use the method HEAD.")}, Next: tried},
+		{Reason: v1alpha1.ReasonAnswerTooLarge, Means: "A probe got a larger answer than it reads: 512 KiB, or less " +
+			"if it has json or many regular expressions.", Do: []Action{
+			do("Probe a smaller page, such as a health endpoint, or use the method HEAD. Use fewer or smaller " +
+				"regular expressions.")}, Next: tried},
 		{Reason: v1alpha1.ReasonNotServing, Means: "A gRPC server answered a probe that it does not " +
 			"serve.", Do: []Action{
 			do("Look at the log of the server. Check that it has the service in spec.grpc.service.")}, Next: tried},

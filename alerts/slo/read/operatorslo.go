@@ -7,10 +7,9 @@ import (
 	"cmp"
 	"fmt"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // kindSLO is the kind of the objects that are applied to a hub.
@@ -18,7 +17,7 @@ const kindSLO = "OperatorSLO"
 
 func readOperatorSLO(into *set, doc []byte) error {
 	var object v1alpha1.OperatorSLO
-	if err := yaml.UnmarshalStrict(doc, &object); err != nil {
+	if err := untrusted.UnmarshalStrict(doc, &object); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	op, err := spec.Operator(cmp.Or(object.Namespace, into.namespace), object.Spec)

@@ -22,10 +22,10 @@ import (
 	slothv1 "github.com/slok/sloth/pkg/kubernetes/api/sloth/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // ErrFormat says that a file is none of those that can be read, or is not well formed.
@@ -135,7 +135,7 @@ func identify(text []byte) ([]document, error) {
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
-	if err := yaml.Unmarshal(text, &head); err != nil {
+	if err := untrusted.Unmarshal(text, &head); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	of := func(f format, name string) ([]document, error) { return []document{{f, name, text}}, nil }

@@ -10,9 +10,9 @@ import (
 
 	slothv1 "github.com/slok/sloth/pkg/kubernetes/api/sloth/v1"
 	prometheusv1 "github.com/slok/sloth/pkg/prometheus/api/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // kindServiceLevel is the kind of sloth's objects in Kubernetes.
@@ -33,7 +33,7 @@ type slothSLO struct {
 
 func readSloth(into *set, text []byte) error {
 	var file prometheusv1.Spec
-	if err := yaml.UnmarshalStrict(text, &file); err != nil {
+	if err := untrusted.UnmarshalStrict(text, &file); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	slos := make([]slothSLO, len(file.SLOs))
@@ -55,7 +55,7 @@ func readSloth(into *set, text []byte) error {
 
 func readServiceLevel(into *set, text []byte) error {
 	var object slothv1.PrometheusServiceLevel
-	if err := yaml.UnmarshalStrict(text, &object); err != nil {
+	if err := untrusted.UnmarshalStrict(text, &object); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	slos := make([]slothSLO, len(object.Spec.SLOs))

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles/build"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 )
 
 // ErrKustomization says that kustomize refuses the folder, and why.
@@ -98,7 +99,7 @@ func (t *tracker) ReadFile(name string) ([]byte, error) {
 		return text, err
 	}
 	var k map[string]any
-	if err := yaml.Unmarshal(text, &k); err != nil || len(k) == 0 {
+	if err := untrusted.Unmarshal(text, &k); err != nil || len(k) == 0 {
 		return text, nil //nolint:nilerr // kustomize says what is wrong with it
 	}
 	metadata, _ := k["buildMetadata"].([]any)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -120,7 +121,7 @@ func Next(in Input) Decision {
 	d := Decision{Status: *in.Cluster.Status.DeepCopy()}
 	d.Status.Operators = count(in.Operators)
 	if in.Lease.Found {
-		d.Status.Versions = in.Lease.Versions
+		d.Status.Versions = bounded(in.Lease.Versions)
 	}
 	d.RecheckAfter = setLiveness(in, &d.Status)
 	d.Status.StaleSince = staleSince(in)
@@ -132,6 +133,17 @@ func Next(in Input) Decision {
 	}
 	return d
 }
+
+// bounded cuts what an agent wrote to the API's limits: the API server would refuse the whole status.
+func bounded(v v1alpha1.ClusterVersions) v1alpha1.ClusterVersions {
+	for _, text := range []*string{&v.Agent, &v.Kubernetes, &v.OLM} {
+		*text = phrase.Truncate(phrase.OneLine(*text), maxVersion)
+	}
+	return v
+}
+
+// maxVersion is the API's limit.
+const maxVersion = 128
 
 func count(operators []Operator) v1alpha1.InstallCounts {
 	var counts v1alpha1.InstallCounts

@@ -4,8 +4,11 @@
 package plan_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +39,29 @@ func healthy() plan.Input {
 				Policy: v1alpha1.RemovalOrphan, Held: true},
 			Ready: true,
 		}},
+	}
+}
+
+// TestReportsOfAgentsAreCut has an agent whose Lease says much more than a FleetCluster's status can hold.
+func TestReportsOfAgentsAreCut(t *testing.T) {
+	long := strings.Repeat("many words\n", 20_000)
+	in := healthy()
+	in.Lease.Versions = v1alpha1.ClusterVersions{Agent: long, Kubernetes: long, OLM: long}
+	in.Lease.APIServer = plan.APIServer{Checked: true, UnreachableSince: long, Error: long}
+	in.Operators[0].Finalizers = slices.Repeat([]string{"example.com/" + strings.Repeat("x", 60)}, 2000)
+	for name, deleted := range map[string]*metav1.Time{"joined": nil, "leaving": {Time: now}} {
+		in.Cluster.DeletionTimestamp = deleted
+		status := plan.Next(in).Status
+		for _, text := range []string{status.Versions.Agent, status.Versions.Kubernetes, status.Versions.OLM} {
+			if utf8.RuneCountInString(text) > 128 || !strings.HasPrefix(text, "many words many") {
+				t.Errorf("%s: a version has %d characters: %.40q", name, len(text), text)
+			}
+		}
+		for _, c := range status.Conditions {
+			if utf8.RuneCountInString(c.Message) > 2048 {
+				t.Errorf("%s: the message of %s has %d characters", name, c.Type, len(c.Message))
+			}
+		}
 	}
 }
 

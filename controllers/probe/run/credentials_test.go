@@ -38,7 +38,7 @@ func TestJSONAndHeaders(t *testing.T) {
 		case "/broken":
 			_, _ = io.WriteString(w, `{"status":`)
 		case "/large":
-			_, _ = fmt.Fprintf(w, `{"items":[%s1]}`, strings.Repeat("1,", 50_000))
+			_, _ = fmt.Fprintf(w, `{"items":[%s1]}`, strings.Repeat("1,", 30_000))
 		default:
 			_, _ = io.WriteString(w, `{"status":"ok","replicas":{"ready":2}}`)
 		}

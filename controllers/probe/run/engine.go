@@ -10,6 +10,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,9 @@ type Probe struct {
 	// Resolve returns what to probe for a name in Targets, before each run. It must
 	// not block for long.
 	Resolve func(ctx context.Context, target string) (plan.Target, *plan.Failure)
+
+	// cost is set by the Engine.
+	cost cost
 }
 
 // Options of an Engine.
@@ -57,6 +61,9 @@ type Options struct {
 	// Fast and Slow limit how many runs there are at a time: of probes whose
 	// last run was fast, and of all others. Default: 128, 384.
 	Fast, Slow int
+	// MatchingFast and MatchingSlow are the same for probes that match the answer.
+	// Default: 8, 16.
+	MatchingFast, MatchingSlow int
 	// Changed is called for each probe with an endpoint whose result differs from
 	// the one before. It must not block.
 	Changed func(types.NamespacedName)
@@ -81,6 +88,10 @@ type Engine struct {
 	owners map[identity]types.NamespacedName
 	due    queue
 	pools  pools
+	// matching are the pools of probes that match the answer, and budget bounds what
+	// that takes.
+	matching pools
+	budget   budget
 }
 
 // probeEntries are the endpoints of a probe by name.
@@ -109,18 +120,16 @@ type entry struct {
 	slow    bool // whether the newest run was slow; true before the first one
 	verdict plan.Verdict
 	samples []sample
+	// steps are those of the newest run, and those that are expected of the first one.
+	steps int
 	// attempts are the runs that ended, successes those of them that succeeded.
 	attempts, successes float64
 }
 
 // New returns an Engine without probes. It is a prometheus.Collector.
 func New(o Options) *Engine {
-	if o.Fast == 0 {
-		o.Fast = 128
-	}
-	if o.Slow == 0 {
-		o.Slow = 384
-	}
+	o.Fast, o.Slow = cmp.Or(o.Fast, 128), cmp.Or(o.Slow, 384)
+	o.MatchingFast, o.MatchingSlow = cmp.Or(o.MatchingFast, 8), cmp.Or(o.MatchingSlow, 16)
 	if o.Changed == nil {
 		o.Changed = func(types.NamespacedName) {}
 	}
@@ -144,7 +153,9 @@ func New(o Options) *Engine {
 		probes: prometheus.NewDesc(series.ProbesRun, "Endpoints that are probed here.", nil, own),
 		wake:   make(chan struct{}, 1),
 		set:    map[types.NamespacedName]*probeEntries{}, owners: map[identity]types.NamespacedName{},
-		pools: pools{fast: pool{limit: o.Fast}, slow: pool{limit: o.Slow}},
+		pools:    pools{fast: pool{limit: o.Fast}, slow: pool{limit: o.Slow}},
+		matching: pools{fast: pool{limit: o.MatchingFast}, slow: pool{limit: o.MatchingSlow}},
+		budget:   newBudget(),
 	}
 }
 
@@ -154,7 +165,11 @@ func New(o Options) *Engine {
 func (e *Engine) Set(key types.NamespacedName, p Probe) error {
 	// The module is compiled again for each run, because it is larger than the
 	// rest of the probe's state.
-	if _, err := compile(p.Spec); err != nil {
+	_, err := compile(p.Spec)
+	if err == nil {
+		p.cost, err = costOf(p.Spec)
+	}
+	if err != nil {
 		e.Remove(key)
 		return err
 	}
@@ -187,7 +202,8 @@ func (e *Engine) setTargets(key types.NamespacedName, p *Probe) {
 			e.update(existing, p)
 			continue
 		}
-		added := &entry{key: key, target: name, probe: p, labels: labelsOf(p, name), slow: true}
+		added := &entry{key: key, target: name, probe: p, labels: labelsOf(p, name), slow: true,
+			steps: p.cost.expected()}
 		added.due = nextTurn(added.turnKey(), p.interval(), time.Now())
 		entries[name] = added
 		e.due.add(added)
@@ -203,7 +219,7 @@ func (e *Engine) update(x *entry, p *Probe) {
 	if same || !e.due.remove(x) {
 		return
 	}
-	x.due = time.Now()
+	x.due, x.steps = time.Now(), p.cost.expected()
 	e.due.add(x)
 	e.wakeUp()
 }
@@ -316,7 +332,11 @@ func (e *Engine) dispatch(ctx context.Context) time.Duration {
 			return wait
 		}
 		e.due.remove(next)
-		pool := e.pools.forProbe(next.slow)
+		pools := &e.pools
+		if next.probe.cost.isMatched {
+			pools = &e.matching
+		}
+		pool := pools.forProbe(next.slow)
 		if !pool.acquire() {
 			pool.waiting = append(pool.waiting, next)
 			continue

@@ -58,13 +58,15 @@ func explainFailure(ctx context.Context, logged *errorLog, f facts) *plan.Failur
 // explainOwnError explains the errors of this package.
 func explainOwnError(err error) *plan.Failure {
 	var body *http.MaxBytesError
+	var tooLarge tooLargeError
 	switch {
 	case errors.Is(err, errAddressRefused):
 		return &plan.Failure{Reason: v1alpha1.ReasonAddressRefused, Message: err.Error() +
 			"; set spec.allowPrivate to permit it"}
-	case errors.Is(err, errTooLarge), errors.As(err, &body):
-		return &plan.Failure{Reason: v1alpha1.ReasonAnswerTooLarge,
-			Message: fmt.Sprintf("the answer has more than %d KiB", maxBody>>10)}
+	case errors.As(err, &body):
+		return &plan.Failure{Reason: v1alpha1.ReasonAnswerTooLarge, Message: tooLargeError{int(body.Limit)}.Error()}
+	case errors.As(err, &tooLarge):
+		return &plan.Failure{Reason: v1alpha1.ReasonAnswerTooLarge, Message: tooLarge.Error()}
 	case errors.Is(err, errSpec):
 		return &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
 	}

@@ -37,8 +37,13 @@ func compile(spec v1alpha1.EndpointProbeSpec) (config.Module, error) {
 	if err != nil {
 		return config.Module{}, err
 	}
+	// Before anything is compiled.
+	limits, err := costOf(spec)
+	if err != nil {
+		return config.Module{}, err
+	}
 	module := config.DefaultModule
-	if module.HTTP, err = compileHTTP(spec.HTTP, tls); err != nil {
+	if module.HTTP, err = compileHTTP(spec.HTTP, tls, limits.body); err != nil {
 		return config.Module{}, err
 	}
 	if module.TCP, err = compileTCP(spec.TCP); err != nil {
@@ -96,9 +101,9 @@ func compileTLS(spec *v1alpha1.ProbeTLS) (pconfig.TLSConfig, error) {
 	return tls, nil
 }
 
-func compileHTTP(spec *v1alpha1.HTTPProbe, tls pconfig.TLSConfig) (config.HTTPProbe, error) {
+func compileHTTP(spec *v1alpha1.HTTPProbe, tls pconfig.TLSConfig, body int) (config.HTTPProbe, error) {
 	out := config.DefaultHTTPProbe
-	out.IPProtocol, out.BodySizeLimit = preferredProtocol, units.Base2Bytes(maxBody)
+	out.IPProtocol, out.BodySizeLimit = preferredProtocol, units.Base2Bytes(body)
 	// The proxy looks up names. With HTTP/2, a few bytes of compressed headers
 	// could become megabytes, and a single request does not need it.
 	out.SkipResolvePhaseWithProxy, out.HTTPClientConfig.EnableHTTP2 = true, false

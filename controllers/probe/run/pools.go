@@ -17,6 +17,9 @@ import (
 // if it has not run yet. A probe that becomes slow in the fast pool moves to
 // the slow pool during its run, if there is room. So if many endpoints do not
 // answer, only their probes are late.
+//
+// Probes whose answers are kept and matched have pools of their own, which are smaller: what all answers take together
+// is bounded, and matching cannot take every processor.
 type pools struct{ fast, slow pool }
 
 const slowAfter = time.Second
@@ -67,7 +70,13 @@ func (e *Engine) runProbes(ctx context.Context, x *entry) {
 // gets the place afterwards.
 func (e *Engine) runNext(ctx context.Context, x *entry) (next *entry) {
 	e.mu.Lock()
-	p, began := x.probe, time.Now()
+	p, paid := x.probe, x.steps
+	e.mu.Unlock()
+	if p.cost.isMatched {
+		e.budget.wait(ctx, paid)
+	}
+	e.mu.Lock()
+	began := time.Now()
 	late := began.Sub(x.due)
 	e.mu.Unlock()
 	e.lateness.Observe(late.Seconds())
@@ -75,7 +84,9 @@ func (e *Engine) runNext(ctx context.Context, x *entry) (next *entry) {
 	moveTimer := time.AfterFunc(slowAfter, func() { e.moveToSlow(ctx, x, began) })
 	result, url := e.runOnce(ctx, p, x.target)
 	moveTimer.Stop()
+	e.budget.charge(paid, result.steps)
 	e.mu.Lock()
+	x.steps = result.steps
 	changed := e.record(ctx, x, result, url, began)
 	next = e.releasePlace(x)
 	e.mu.Unlock()
@@ -101,11 +112,17 @@ func (e *Engine) releasePlace(x *entry) *entry {
 func (e *Engine) moveToSlow(ctx context.Context, x *entry, began time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if x.pool != &e.pools.fast || x.due.After(began) || !e.pools.slow.acquire() {
-		return
+	for _, pools := range []*pools{&e.pools, &e.matching} {
+		if x.pool == &pools.fast && !x.due.After(began) && pools.slow.acquire() {
+			e.move(ctx, x, &pools.slow)
+			return
+		}
 	}
+}
+
+func (e *Engine) move(ctx context.Context, x *entry, to *pool) {
 	next := e.releasePlace(x)
-	x.pool = &e.pools.slow
+	x.pool = to
 	if next != nil {
 		e.running.Go(func() { e.runProbes(ctx, next) })
 	}

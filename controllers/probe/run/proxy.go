@@ -18,8 +18,18 @@ import (
 	"time"
 )
 
-// errTooLarge says that a server sent more than a probe reads.
-var errTooLarge = errors.New("answer too large")
+// tooLargeError says that a server sent more than so many bytes, which is what a probe reads of an answer.
+type tooLargeError struct{ limit int }
+
+// Error implements error.
+func (e tooLargeError) Error() string {
+	message := fmt.Sprintf("the answer has more than %d KiB", e.limit>>10)
+	if e.limit < maxBody {
+		message += fmt.Sprintf(", which is the limit for the expressions of this probe: it is %d KiB for "+
+			"spec.http.json, and up to %d KiB with fewer or smaller regular expressions", maxJSON>>10, maxBody>>10)
+	}
+	return message
+}
 
 const (
 	// maxBody limits what is read of an answer's body, and maxStream of a whole
@@ -55,11 +65,15 @@ type session struct {
 	// host resolves to the address pinned, if that is valid.
 	host   string
 	pinned netip.Addr
+	// cost limits how many bytes of each connection are read.
+	cost cost
 
 	mu              sync.Mutex
 	failure         error
 	lookup, connect time.Duration
 	address         netip.Addr
+	// received are the bytes of all connections.
+	received int64
 }
 
 func (p *session) setFailure(err error) {
@@ -68,6 +82,23 @@ func (p *session) setFailure(err error) {
 	if p.failure == nil {
 		p.failure = err
 	}
+}
+
+// count counts received bytes, and records a failure if they reach the limit.
+func (p *session) count(n int64) {
+	p.mu.Lock()
+	p.received += n
+	p.mu.Unlock()
+	if n >= p.cost.stream() {
+		p.setFailure(tooLargeError{p.cost.body})
+	}
+}
+
+// steps returns how many steps the regular expressions took at most.
+func (p *session) steps() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int(p.received) * p.cost.instructions
 }
 
 // outcome returns what the proxy recorded, once the run is over.
@@ -164,10 +195,8 @@ func forward(p *session, reader *bufio.Reader, client, server net.Conn) {
 			_ = half.CloseWrite()
 		}
 	}()
-	n, _ := io.CopyBuffer(plainWriter{client}, io.LimitReader(server, maxStream), make([]byte, proxyBuffer))
-	if n >= maxStream {
-		p.setFailure(fmt.Errorf("%w: the server sent more than %d KiB", errTooLarge, maxStream>>10))
-	}
+	n, _ := io.CopyBuffer(plainWriter{client}, io.LimitReader(server, p.cost.stream()), make([]byte, proxyBuffer))
+	p.count(n)
 	_ = client.Close()
 	_ = server.Close()
 	<-done
@@ -276,4 +305,29 @@ func (r *socksProxy) connect(p *session, host, port string) (net.Conn, error) {
 		return nil, err
 	}
 	return r.dialer.DialContext(p.ctx, "tcp", net.JoinHostPort(address.String(), port))
+}
+
+// relay forwards one connection on loopback to an address, with the limits of the session, because the prober accepts
+// no dialer. It returns the address to connect to. stop must be called when the run is over.
+func relay(p *session, server net.Conn) (address string, stop func(), err error) {
+	listener, err := new(net.ListenConfig).Listen(p.ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("listen for a probe: %w", err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer server.Close() //nolint:errcheck // nothing is left to be written
+		client, err := listener.Accept()
+		_ = listener.Close()
+		if err != nil {
+			return
+		}
+		forward(p, bufio.NewReader(client), client, server)
+	}()
+	return listener.Addr().String(), func() {
+		_ = listener.Close()
+		_ = server.Close()
+		<-done
+	}, nil
 }

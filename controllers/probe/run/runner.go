@@ -38,6 +38,8 @@ func newRunner(g addressResolver) *runner {
 // result is the result of a run.
 type result struct {
 	samples []sample
+	// steps are those of its regular expressions, at most.
+	steps int
 	// failure is nil after a success.
 	failure *plan.Failure
 }
@@ -78,7 +80,8 @@ func (r *runner) run(ctx context.Context, p *Probe, target plan.Target) result {
 }
 
 func (r *runner) runHTTP(ctx context.Context, p *Probe, module config.Module, u *url.URL, pinned netip.Addr) result {
-	s := &session{ctx: ctx, allowPrivate: p.Spec.AllowPrivate, host: u.Hostname(), pinned: pinned}
+	s := &session{ctx: ctx, allowPrivate: p.Spec.AllowPrivate, host: u.Hostname(), pinned: pinned,
+		cost: p.cost}
 	proxyURL, closeSession, err := r.proxy.openSession(s)
 	if err != nil {
 		return result{failure: &plan.Failure{Reason: v1alpha1.ReasonConnectFailed, Message: err.Error()}}
@@ -90,12 +93,14 @@ func (r *runner) runHTTP(ctx context.Context, p *Probe, module config.Module, u 
 	samples, facts := gather(registry)
 	lookup, connect, address, blocked := s.outcome()
 	samples = setProxyTimes(samples, lookup, connect, address)
+	out := result{samples: samples, steps: s.steps()}
 	if success {
-		return result{samples: samples}
+		return out
 	}
 	logged.override(blocked)
 	facts.codes = module.HTTP.ValidStatusCodes
-	return result{samples: samples, failure: explainFailure(ctx, logged, facts)}
+	out.failure = explainFailure(ctx, logged, facts)
+	return out
 }
 
 // setProxyTimes sets what only the proxy knows, because the prober saw only its
@@ -144,24 +149,46 @@ func (r *runner) runOther(ctx context.Context, p *Probe, module config.Module, u
 	}
 	hostPort := net.JoinHostPort(address.String(), cmp.Or(u.Port(), defaultPort(u.Scheme, p.Spec.TLS != nil)))
 	registry, logged := prometheus.NewRegistry(), &errorLog{}
-	success := false
+	success, s := false, &session{ctx: ctx, cost: p.cost}
 	switch u.Scheme {
 	case "tcp":
-		success = prober.ProbeTCP(ctx, hostPort, module, registry, slog.New(logged))
+		success = r.runTCP(s, module, hostPort, registry, logged)
 	case "grpc":
 		success = checkHealth(ctx, hostPort, module.GRPC, registry, logged)
 	case "dns":
+		s.received = maxDNS
 		success = prober.ProbeDNS(ctx, hostPort, module, registry, slog.New(logged))
 	default:
 		logged.override(fmt.Errorf("%w: scheme %q is not supported: use http, https, tcp, grpc or dns", errSpec,
 			u.Scheme))
 	}
 	samples, facts := gather(registry)
-	out := result{samples: replaceAddressSamples(samples, lookup, address)}
+	out := result{samples: replaceAddressSamples(samples, lookup, address), steps: s.steps()}
+	if _, _, _, tooLarge := s.outcome(); facts.regexFailed {
+		logged.override(tooLarge) // the line that matches may have been cut off
+	}
 	if !success {
 		out.failure = explainFailure(ctx, logged, facts)
 	}
 	return out
+}
+
+// runTCP runs a TCP probe over a relay, which bounds what is read: the prober matches each line until its deadline.
+func (r *runner) runTCP(s *session, module config.Module, hostPort string, registry *prometheus.Registry,
+	logged *errorLog) bool {
+	server, err := r.proxy.dialer.DialContext(s.ctx, "tcp", hostPort)
+	if err != nil {
+		logged.override(err)
+		return false
+	}
+	address, stop, err := relay(s, server)
+	if err != nil {
+		_ = server.Close()
+		logged.override(err)
+		return false
+	}
+	defer stop()
+	return prober.ProbeTCP(s.ctx, address, module, registry, slog.New(logged))
 }
 
 // replaceAddressSamples replaces the prober's samples about its lookup, which
@@ -175,6 +202,9 @@ func replaceAddressSamples(samples []sample, lookup time.Duration, address netip
 	}
 	return append(kept, addressSamples(lookup, address)...)
 }
+
+// maxDNS is the largest answer of a DNS server.
+const maxDNS = 64 << 10
 
 func defaultPort(scheme string, tls bool) string {
 	switch {

@@ -58,7 +58,11 @@ func runProbe(t *testing.T, n names, spec v1alpha1.EndpointProbeSpec, target pla
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), plan.DurationOr(spec.Timeout, plan.DefaultTimeout))
 	defer cancel()
-	return a.run(ctx, &Probe{Spec: spec}, target)
+	limits, err := costOf(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.run(ctx, &Probe{Spec: spec, cost: limits}, target)
 }
 
 func specFor(url string) v1alpha1.EndpointProbeSpec {

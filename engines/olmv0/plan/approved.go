@@ -40,7 +40,20 @@ func (in Input) isStale(p InstallPlan) bool {
 
 // isOutdated tells whether OLM would not make this plan again.
 func (in Input) isOutdated(p InstallPlan) bool {
-	return in.hasUnsubscribed(p) || !in.isAdmitted(p) && len(in.ofOtherPackages(p)) == 0
+	ofNext := func(s StepSource) bool { return s.CSV == in.Offer.Next }
+	isWrong := !in.isAdmitted(p) || slices.ContainsFunc(in.foreignSources(p), ofNext)
+	return in.hasUnsubscribed(p) || isWrong && len(in.ofOtherPackages(p)) == 0
+}
+
+// foreignSources returns the steps of a plan that do not come from the view. What they install may have the names of
+// what was admitted, and any content. OLM takes dependencies from any CatalogSource, but the next hop from that of
+// the Subscription only.
+func (in Input) foreignSources(p InstallPlan) []StepSource {
+	return slices.DeleteFunc(slices.Clone(p.Sources), func(s StepSource) bool {
+		view := in.Cluster.CatalogSource
+		return view != nil && s.Name == view.Name &&
+			s.Namespace == in.Install.Spec.Admission.Release.TargetNamespace()
+	})
 }
 
 // hasUnsubscribed tells whether a plan holds a CSV whose Subscription is gone:
@@ -92,6 +105,13 @@ func (d *decision) planApproved(in Input) *finding {
 				"InstallPlan %s/%s also holds %s, which no rollout admitted; it is not approved. Remove the "+
 					"Subscription of that operator, or give it a namespace of its own.",
 				release.TargetNamespace(), p.Name, strings.Join(others, ", "))}
+	}
+	if foreign := in.foreignSources(*p); len(foreign) > 0 && !p.Approved {
+		return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem,
+			message: fmt.Sprintf(
+				"InstallPlan %s/%s would install %s from the CatalogSource %s instead of the catalog view; it is not "+
+					"approved. Remove that CatalogSource, or what it offers, and delete the InstallPlan.",
+				release.TargetNamespace(), p.Name, foreign[0].CSV, foreign[0])}
 	}
 	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
 	case operatorsv1alpha1.InstallPlanPhaseFailed:

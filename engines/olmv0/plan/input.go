@@ -192,10 +192,22 @@ type InstallPlan struct {
 	// Subscribes holds those CSVs for which the plan makes a Subscription:
 	// dependencies that nothing subscribes to yet.
 	Subscribes []string
+	// Sources are the CatalogSources that the steps of its CSVs come from.
+	Sources []StepSource
 	// Revision of the admission for which it was approved; 0 if it was not
 	// approved by Bellwether.
 	Revision int64
 }
+
+// StepSource says that a step of an InstallPlan comes from a CatalogSource.
+type StepSource struct {
+	CSV string
+	// Namespace and Name are those of the CatalogSource.
+	Namespace, Name string
+}
+
+// String returns the CatalogSource.
+func (s StepSource) String() string { return s.Namespace + "/" + s.Name }
 
 // CSV is a ClusterServiceVersion that was not copied from another namespace.
 type CSV struct {

@@ -445,6 +445,37 @@ func TestNext(t *testing.T) {
 			}),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
+		"a plan whose steps come from the view is approved": {
+			with(planned("RequiresApproval", v1), func(in *Input) {
+				in.Cluster.InstallPlans[0].Sources = []StepSource{{CSV: v1, Namespace: "echo", Name: "bellwether-echo"}}
+			}),
+			want{Actions: []Action{act(Approve, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a plan for the admitted version from another catalog is deleted": {
+			with(planned("RequiresApproval", v1), func(in *Input) {
+				in.Cluster.InstallPlans[0].Sources = []StepSource{{CSV: v1, Namespace: "echo", Name: "stranger"}}
+			}),
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
+		},
+		"a plan from the catalog of the same name in another namespace is deleted": {
+			with(planned("RequiresApproval", v1), func(in *Input) {
+				in.Cluster.InstallPlans[0].Sources = []StepSource{{CSV: v1, Namespace: "olm", Name: "bellwether-echo"}}
+			}),
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
+		},
+		"a plan with an admitted dependency from another catalog is neither approved nor deleted": {
+			with(planned("RequiresApproval", v1, "lib.v1"), func(in *Input) {
+				in.Offer.Admitted = append(in.Offer.Admitted, "lib.v1")
+				in.Cluster.InstallPlans[0].Subscribes = []string{"lib.v1"}
+				in.Cluster.InstallPlans[0].Sources = []StepSource{
+					{CSV: v1, Namespace: "echo", Name: "bellwether-echo"},
+					{CSV: "lib.v1", Namespace: "olm", Name: "stranger"}}
+			}),
+			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
 		"a plan under way is left to finish (fact 5)": {
 			with(planned("Installing", v2), func(in *Input) { in.Cluster.InstallPlans[0].Approved = true }),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},

@@ -42,6 +42,7 @@ func TestTrouble(t *testing.T) {
 	scenarios := map[string]func(*harness){
 		"orphan":       orphanCSV,
 		"stranger":     unadmittedPlan,
+		"impostor":     dependencyFromElsewhere,
 		"monitored":    planFails,
 		"refused":      planFailsForGood,
 		"needy":        requirementsNotMet,
@@ -167,22 +168,7 @@ func unadmittedPlan(h *harness) {
 	pin := h.pin(line("1.0.0", "1.1.0")...)
 	h.to(pin, "1.0.0")
 	h.runs()
-	files := catalogs.SingleFile("catalog.json", bytes.NewReader(fbc("intruder", line("2.0.0")...)))
-	packages, err := catalogs.ReadAll(files)
-	h.must(err)
-	all, err := view.All(packages)
-	h.must(err)
-	server := serve.New(serve.Options{})
-	h.t.Cleanup(server.Close)
-	address, _, err := server.Set("intruder", all, 0)
-	h.must(err)
-	h.create(&operatorsv1alpha1.CatalogSource{ObjectMeta: h.meta("theirs"), Spec: operatorsv1alpha1.CatalogSourceSpec{
-		SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address,
-	}})
-	theirs := h.create(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta("intruder"),
-		Spec: &operatorsv1alpha1.SubscriptionSpec{
-			CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: "intruder", Channel: "stable",
-		}})
+	_, theirs := h.subscribeElsewhere("intruder", line("2.0.0")...)
 	h.to(pin, "1.1.0")
 	h.stalls(v1alpha1.ReasonUnadmittedPlan, "intruder.v2.0.0", "not approved", "Remove the Subscription")
 	for _, p := range h.plans() {
@@ -191,6 +177,52 @@ func unadmittedPlan(h *harness) {
 		}
 	}
 	h.delete(theirs)
+	h.runs()
+}
+
+// subscribeElsewhere has somebody else subscribe to a package of a catalog of their own, in the operator's namespace.
+func (h *harness) subscribeElsewhere(pkg string, bundles ...bundle) (source, subscription client.Object) {
+	files := catalogs.SingleFile("catalog.json", bytes.NewReader(fbc(pkg, bundles...)))
+	packages, err := catalogs.ReadAll(files)
+	h.must(err)
+	all, err := view.All(packages)
+	h.must(err)
+	server := serve.New(serve.Options{})
+	h.t.Cleanup(server.Close)
+	address, _, err := server.Set(pkg, all, 0)
+	h.must(err)
+	source = h.create(&operatorsv1alpha1.CatalogSource{ObjectMeta: h.meta("theirs"),
+		Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address}})
+	subscription = h.create(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta(pkg),
+		Spec: &operatorsv1alpha1.SubscriptionSpec{
+			CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: pkg, Channel: "stable",
+		}})
+	return source, subscription
+}
+
+// dependencyFromElsewhere has somebody else offer a dependency by the very name that was admitted, with other content.
+func dependencyFromElsewhere(h *harness) {
+	app := bundle{version: "1.1.0", replaces: "1.0.0", properties: []object{
+		property("olm.package.required", object{"packageName": "base", "versionRange": ">=1.0.0"})}}
+	content := append(fbc(h.operator, bundle{version: "1.0.0"}, app), fbc("base", line("1.0.0")...)...)
+	pin := h.catalog(content)
+	h.to(pin, "1.0.0")
+	h.runs()
+	source, subscription := h.subscribeElsewhere("base", line("1.0.0")...)
+	h.to(pin, "1.1.0")
+	h.stalls(v1alpha1.ReasonUnadmittedPlan, "base.v1.0.0", "from the CatalogSource "+h.operator+"/theirs", "not approved")
+	for _, p := range h.plans() {
+		if p.Spec.Approved && slices.Contains(p.Spec.ClusterServiceVersionNames, "base.v1.0.0") {
+			h.t.Errorf("InstallPlan %s was approved with %v", p.Name, p.Spec.ClusterServiceVersionNames)
+		}
+	}
+	h.delete(subscription)
+	h.delete(source)
+	for _, p := range h.plans() {
+		if !p.Spec.Approved {
+			h.delete(&p)
+		}
+	}
 	h.runs()
 }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
@@ -77,7 +78,9 @@ func TestCatalogFromADirectory(t *testing.T) {
 	for name, bad := range map[string]struct{ content, want string }{
 		"broken":         {`{"schema": "olm.pack`, "Stalled NotACatalog"},
 		"something else": {`{"hello": "world"}`, "Stalled NotACatalog"},
-		"two heads":      {catalogtest.Graph("echo", second+"\n1.1.1 replaces 1.0.0"), "Stalled CatalogInvalid"},
+		"an alias bomb": {"schema: olm.bundle\npackage: echo\nname: x\n" + untrustedtest.AliasBomb("image"),
+			"Stalled NotACatalog"},
+		"two heads": {catalogtest.Graph("echo", second+"\n1.1.1 replaces 1.0.0"), "Stalled CatalogInvalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(dir, "catalog.json"), []byte(bad.content), 0o600))

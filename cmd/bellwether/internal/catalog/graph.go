@@ -16,9 +16,9 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/draw"
@@ -254,7 +254,7 @@ var errNotCounts = errors.New("not a map of bundles or versions to numbers of cl
 
 func parseVersions(text []byte, packages []*catalogs.Package) ([]fleetVersion, error) {
 	var in map[string]int
-	if err := yaml.UnmarshalStrict(text, &in); err != nil {
+	if err := untrusted.UnmarshalStrict(text, &in); err != nil {
 		return nil, exit.Hint(fmt.Errorf("read what is installed: %w: %w", errNotCounts, err),
 			"write lines such as \"echo-operator.v1.0.0: 12\"")
 	}

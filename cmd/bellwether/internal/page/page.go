@@ -6,6 +6,7 @@
 package page
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,14 +18,15 @@ import (
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/alerts/runbooks"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
@@ -154,25 +156,24 @@ func (a *app) readFiles(files []string) ([]v1alpha1.PagingPolicy, error) {
 
 func decode(in io.Reader, namespace string) ([]v1alpha1.PagingPolicy, error) {
 	var out []v1alpha1.PagingPolicy
-	documents := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	for {
-		var raw map[string]any
-		err := documents.Decode(&raw)
+		text, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if raw["kind"] != "PagingPolicy" {
-			continue
-		}
-		text, err := yaml.Marshal(raw)
-		if err != nil {
+		var head metav1.TypeMeta
+		if err := untrusted.Unmarshal(text, &head); err != nil {
 			return nil, err
 		}
+		if head.Kind != "PagingPolicy" {
+			continue
+		}
 		var p v1alpha1.PagingPolicy
-		if err := yaml.UnmarshalStrict(text, &p); err != nil {
+		if err := untrusted.UnmarshalStrict(text, &p); err != nil {
 			return nil, err
 		}
 		if p.Namespace == "" {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
@@ -82,7 +82,7 @@ func planned(ctx context.Context, h *hub.Client, args []string, file string) (*v
 		return nil, fmt.Errorf("read operator: %w", err)
 	}
 	o := &v1alpha1.ManagedOperator{}
-	if err := yaml.UnmarshalStrict(text, o); err != nil {
+	if err := untrusted.UnmarshalStrict(text, o); err != nil {
 		return nil, fmt.Errorf("read operator in %s: %w", file, err)
 	}
 	if o.Kind != "ManagedOperator" {

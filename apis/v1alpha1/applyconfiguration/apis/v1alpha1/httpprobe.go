@@ -9,7 +9,10 @@ package v1alpha1
 // with apply.
 //
 // HTTPProbe is a request and the expected answer. An answer is read up to
-// 512 KiB; more is a failure.
+// 512 KiB, with json up to 64 KiB, and with regular expressions up to 16 Mi divided
+// by the number of their instructions; more is a failure. The regular expressions of
+// a probe may have 500 instructions together, which is about one for each character,
+// times the counts in braces.
 type HTTPProbeApplyConfiguration struct {
 	Method *string `json:"method,omitempty"`
 	// Headers of the request. Everybody who can read this object can read them:
