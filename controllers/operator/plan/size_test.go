@@ -99,9 +99,8 @@ func installOf(t *testing.T, in plan.Input) *v1alpha1.OperatorInstall {
 		Status: v1alpha1.OperatorInstallStatus{
 			ObservedGeneration: 12, ObservedRevision: 12, SucceededHash: release.Hash(), SucceededAt: &at,
 			Installed: &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version},
-			OLM: &v1alpha1.OLMStatus{Namespace: release.TargetNamespace(), OperatorGroup: "bellwether",
-				CatalogSource: "bellwether-grafana-operator", ViewAddress: "10.96.117.203:50112",
-				Route: v1alpha1.RouteInline, Subscription: "grafana-operator", InstallPlan: "install-x7k2p",
+			OLM: &v1alpha1.OLMStatus{CatalogSource: "bellwether-grafana-operator",
+				ViewAddress: "10.96.117.203:50112", Route: v1alpha1.RouteInline, Subscription: "grafana-operator", InstallPlan: "install-x7k2p",
 				CSVPhase: "Succeeded"},
 		},
 	}
