@@ -53,8 +53,8 @@ func newFleet(t *testing.T, clusters int, concurrency int32) *fleet {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), writes: map[string]int{}, lists: map[string]int{},
-		refuse: func(string, string) error { return nil }}
+	f := &fleet{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), writes: map[string]int{},
+		lists: map[string]int{}, refuse: func(string, string) error { return nil }}
 	slots := intstr.FromInt32(concurrency)
 	f.rollout = &v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "echo-1", UID: "uid-1"},
 		Spec: v1alpha1.OperatorRolloutSpec{Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: 1,
@@ -196,7 +196,8 @@ func TestWritesOfARollout(t *testing.T) {
 func TestAnAdmissionListsItsClusterOnce(t *testing.T) {
 	const clusters = 12
 	f := newFleet(t, clusters, clusters)
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "operatorinstalls"}, "ops.echo", errors.New("it changed"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "operatorinstalls"}, "ops.echo",
+		errors.New("it changed"))
 	objected := map[string]bool{}
 	f.refuse = func(verb, namespace string) error {
 		if verb != "apply" || objected[namespace] {

@@ -14,7 +14,7 @@ import (
 )
 
 // What docs/guides/sizing.md says of an OperatorInstall, in bytes: of one without managed fields and conditions that is
-// from a catalog with one trusted key, and of what conditions and managed fields add. The budget for the first is 1,536.
+// from a catalog with one trusted key, and of what both add. The budget of the first is 1,536.
 const (
 	maxInstall       = 1950
 	maxConditions    = 1300
@@ -37,7 +37,7 @@ func TestSizeOfAnOperatorInstall(t *testing.T) {
 		pin := &o.Spec.Admission.Release.Catalog
 		pin.PublicKeys = []string{string(key.Public)}
 		if a := o.Spec.Admission; a.Previous == nil || a.Previous.Install != nil {
-			t.Errorf("%s: previous release %+v, want one without the settings that have not changed", o.Namespace, a.Previous)
+			t.Errorf("%s: previous release %+v, want one without settings, which are the same", o.Namespace, a.Previous)
 		}
 		whole := encoded(t, o)
 		o.ManagedFields = nil

@@ -229,8 +229,8 @@ func (d *Decision) entry(definition Definition) *v1alpha1.StorageMigrationProgre
 
 func begin(d Definition, now time.Time) v1alpha1.StorageMigrationProgress {
 	from := d.old()
-	return v1alpha1.StorageMigrationProgress{Resource: d.Name(), From: from[:min(len(from), maxVersions)], To: d.Storage,
-		DefinitionGeneration: d.Generation, StartTime: metav1.NewTime(now)}
+	return v1alpha1.StorageMigrationProgress{Resource: d.Name(), From: from[:min(len(from), maxVersions)],
+		To: d.Storage, DefinitionGeneration: d.Generation, StartTime: metav1.NewTime(now)}
 }
 
 // put sets what is said of a definition. The oldest entries are dropped where there

@@ -100,8 +100,9 @@ func installOf(t *testing.T, in plan.Input) *v1alpha1.OperatorInstall {
 			ObservedGeneration: 12, ObservedRevision: 12, SucceededHash: release.Hash(), SucceededAt: &at,
 			Installed: &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version},
 			OLM: &v1alpha1.OLMStatus{CatalogSource: "bellwether-grafana-operator",
-				ViewAddress: "10.96.117.203:50112", Route: v1alpha1.RouteInline, Subscription: "grafana-operator", InstallPlan: "install-x7k2p",
-				CSVPhase: "Succeeded"},
+				ViewAddress: "10.96.117.203:50112", Route: v1alpha1.RouteInline, Subscription: "grafana-operator",
+				InstallPlan: "install-x7k2p",
+				CSVPhase:    "Succeeded"},
 		},
 	}
 }
