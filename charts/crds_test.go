@@ -6,6 +6,7 @@ package charts
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -42,5 +43,44 @@ func TestCRDsAreAdmitted(t *testing.T) {
 				t.Error(problem)
 			}
 		})
+	}
+}
+
+// TestStringsThatAgentsWriteAreBounded looks for text in the statuses that agents write. What is in Kubernetes' own
+// types, which the agent gives back as the hub wrote it, is not bounded.
+func TestStringsThatAgentsWriteAreBounded(t *testing.T) {
+	for _, kind := range []string{"operatorinstalls", "operatorbackups"} {
+		text, err := os.ReadFile("bellwether/crds/bellwether.dev_" + kind + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, crd); err != nil {
+			t.Fatal(err)
+		}
+		status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+		unbounded(t, kind+".status", status)
+	}
+}
+
+func unbounded(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) {
+	t.Helper()
+	if strings.HasSuffix(path, ".install.config") {
+		return
+	}
+	if s.Type == "string" && s.MaxLength == nil && s.Enum == nil && s.Format == "" {
+		t.Errorf("%s has no maxLength", path)
+	}
+	if s.Type == "array" && s.MaxItems == nil {
+		t.Errorf("%s has no maxItems", path)
+	}
+	if s.Items != nil {
+		unbounded(t, path+"[]", *s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		t.Errorf("%s is a map", path)
+	}
+	for name, property := range s.Properties {
+		unbounded(t, path+"."+name, property)
 	}
 }

@@ -119,7 +119,7 @@ func TestPoliciesOfAccess(t *testing.T) {
 		return object{"spec": object{"receivers": []any{object{"name": "nobody"},
 			object{"name": "team", kind: []any{config}}}}}
 	}
-	const version = "bellwether.dev/agent-version"
+	const version, restricted = "bellwether.dev/agent-version", "a namespace bellwether-NAME"
 	all, e := policies(t), newEvaluator(t)
 	for name, test := range map[string]struct {
 		policy             string
@@ -142,14 +142,14 @@ func TestPoliciesOfAccess(t *testing.T) {
 		"an Event of a field": {"agents-events", agent, ours, event("agent-0af", "fieldPath"),
 			nil, "no fields"},
 		"access to a cluster":    {"hub", hub("bellwether-a", "CREATE"), ours, object{}, nil, ""},
-		"access to another one":  {"hub", hub("kube-system", "CREATE"), foreign, object{}, nil, "clusters only"},
-		"a wrong label":          {"hub", hub("kube-system", "DELETE"), lying, nil, object{}, "clusters only"},
+		"access to another one":  {"hub", hub("kube-system", "CREATE"), foreign, object{}, nil, restricted},
+		"a wrong label":          {"hub", hub("kube-system", "DELETE"), lying, nil, object{}, restricted},
 		"an administrator":       {"hub", by("olga", "kube-system", "CREATE"), foreign, object{}, nil, ""},
 		"a cluster's namespace":  {"hub-namespaces", hub("", "CREATE"), nil, ours, nil, ""},
 		"the end of it":          {"hub-namespaces", hub("", "DELETE"), nil, nil, ours, ""},
-		"another namespace":      {"hub-namespaces", hub("", "CREATE"), nil, foreign, nil, "clusters only"},
-		"the end of another one": {"hub-namespaces", hub("", "DELETE"), nil, nil, foreign, "clusters only"},
-		"a label on another one": {"hub-namespaces", hub("", "UPDATE"), nil, lying, foreign, "clusters only"},
+		"another namespace":      {"hub-namespaces", hub("", "CREATE"), nil, foreign, nil, restricted},
+		"the end of another one": {"hub-namespaces", hub("", "DELETE"), nil, nil, foreign, restricted},
+		"a label on another one": {"hub-namespaces", hub("", "UPDATE"), nil, lying, foreign, restricted},
 		"a token":                {"hub-tokens", hub("bellwether-a", "CREATE"), ours, object{}, nil, "no tokens"},
 		"a Secret": {"hub-secrets", hub("bellwether-system", "CREATE"), foreign, object{"type": "Opaque"}, nil,
 			""},

@@ -63,7 +63,7 @@ func shareInstall(o *v1alpha1.OperatorInstall) {
 		share(&i.Bundle, &i.Version)
 	}
 	if s := o.Status.OLM; s != nil {
-		share(&s.Namespace, &s.OperatorGroup, &s.CatalogSource, &s.Subscription, &s.CSVPhase)
+		share(&s.CatalogSource, &s.Subscription, &s.CSVPhase)
 	}
 	shareConditions(o.Status.Conditions)
 }

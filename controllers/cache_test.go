@@ -219,8 +219,7 @@ func installOf(c, o int) *v1alpha1.OperatorInstall {
 		Status: v1alpha1.OperatorInstallStatus{
 			ObservedGeneration: 12, ObservedRevision: 12, SucceededHash: hash, SucceededAt: &at,
 			Installed: &v1alpha1.InstalledVersion{Bundle: operator.Name + ".v5.31.2", Version: "5.31.2"},
-			OLM: &v1alpha1.OLMStatus{Namespace: operator.Name + "-system", OperatorGroup: "bellwether",
-				CatalogSource: "bellwether-" + operator.Name, ViewAddress: "10.96.117.203:50112",
+			OLM: &v1alpha1.OLMStatus{CatalogSource: "bellwether-" + operator.Name, ViewAddress: "10.96.117.203:50112",
 				Route: v1alpha1.RouteInline, Subscription: operator.Name, InstallPlan: fmt.Sprintf("install-%05d", c),
 				CSVPhase: "Succeeded"},
 		},

@@ -33,8 +33,12 @@ const (
 	CorrectionPeriod = time.Hour
 )
 
-// maxRecorded bounds how many fields the record of a correction names.
-const maxRecorded = 3
+// maxRecorded bounds how many fields the record of a correction names, and
+// maxRecordedField how long each is: as the API does.
+const (
+	maxRecorded      = 3
+	maxRecordedField = 600
+)
 
 // Correct decides what to do about fields that differ. It returns the record of
 // the install's corrections, which is a new one if the fields are put back now.
@@ -44,7 +48,7 @@ func Correct(install *v1alpha1.OperatorInstall, fields []string, now time.Time) 
 	if len(fields) == 0 || install.Spec.Drift != v1alpha1.DriftCorrect {
 		return NoCorrection, last
 	}
-	next := &v1alpha1.DriftCorrection{Fields: fields[:min(len(fields), maxRecorded)], Count: 1,
+	next := &v1alpha1.DriftCorrection{Fields: cut(fields, maxRecorded, maxRecordedField), Count: 1,
 		FirstTime: metav1.NewTime(now), LastTime: metav1.NewTime(now)}
 	if last == nil || now.Sub(last.FirstTime.Time) >= CorrectionPeriod {
 		return CorrectionDue, next

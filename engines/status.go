@@ -34,7 +34,8 @@ func StatusOfRefused(install *v1alpha1.OperatorInstall, unknown *Kept, finding F
 func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1alpha1.OperatorInstallStatus {
 	status := *install.Status.DeepCopy()
 	status.ObservedGeneration, status.Kept = install.Generation, nil
-	status.Installed, status.Path, status.OLM = report.Installed, report.Path, report.OLM
+	status.Installed, status.OLM = report.Installed, report.OLM
+	status.Path = cut(report.Path, maxPath, maxBundleName)
 	for _, stage := range report.Stages {
 		conditions.Set(&status.Conditions, install.Generation, stage.Condition, stage.Passed, stage.Reason,
 			stage.Message)
@@ -52,6 +53,22 @@ func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1a
 	conclude(&status, install.Spec.Admission.Release, report)
 	setTransitions(install.Status.Conditions, status.Conditions, now)
 	return status
+}
+
+// maxPath bounds how many bundles of the path a status names, and maxBundleName how long
+// each name is: as the API does.
+const (
+	maxPath       = 100
+	maxBundleName = 253
+)
+
+// cut returns the first texts, none of them longer than permitted.
+func cut(texts []string, most, longest int) []string {
+	var out []string
+	for _, text := range texts[:min(len(texts), most)] {
+		out = append(out, phrase.Truncate(text, longest))
+	}
+	return out
 }
 
 // setTransitions sets since when conditions are as they are, where that changed: by

@@ -4,8 +4,10 @@
 package engines
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,4 +145,26 @@ func TestRefuse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStatusFitsTheAPI has bundles and fields with long names, which catalogs and bundles may have, and many of them.
+func TestStatusFitsTheAPI(t *testing.T) {
+	install := admitted("a", 1)
+	install.Spec.Drift = v1alpha1.DriftCorrect
+	long := make([]string, 200)
+	for i := range long {
+		long[i] = strings.Repeat("ä", 1000)
+	}
+	report := Report{Path: long}
+	_, report.Correction = Correct(install, long, now)
+	status := Status(install, report, now)
+	fits := func(what string, texts []string, most, longest int) {
+		t.Helper()
+		if len(texts) != most || utf8.RuneCountInString(texts[0]) != longest {
+			t.Errorf("%s: %d texts of %d characters, want %d of %d", what, len(texts),
+				utf8.RuneCountInString(texts[0]), most, longest)
+		}
+	}
+	fits("path", status.Path, 100, 253)
+	fits("fields", status.Correction.Fields, 3, 600)
 }

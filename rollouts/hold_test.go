@@ -53,10 +53,7 @@ func TestHolds(t *testing.T) {
 	t.Parallel()
 	const waits = "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress; 2 " +
 		"clusters not admitted now (a, b): outside of ChangeWindow nights"
-	tests := map[string]struct {
-		given func(*scene)
-		want  string
-	}{
+	judge(t, map[string]situation{
 		"closed windows": {given: func(s *scene) { s.close(0, 1) }, want: waits},
 		"the others go on": {
 			given: func(s *scene) { s.close(0) },
@@ -149,17 +146,7 @@ func TestHolds(t *testing.T) {
 			},
 			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress",
 		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene()
-			test.given(s)
-			if diff := cmp.Diff(test.want, told(rollouts.Next(s.Input))); diff != "" {
-				t.Errorf("decision (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 func TestHeldBackIsRecorded(t *testing.T) {
@@ -231,10 +218,7 @@ func (s *scene) unplanned(placed ...int) {
 
 func TestClustersThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		given func(*scene)
-		want  string
-	}{
+	judge(t, map[string]situation{
 		"planning leaves them out": {
 			given: func(s *scene) { s.unplanned(); s.refuseWrites(3) },
 			want: "Assign a to one, Assign b to one, Assign c to two, Pending: freezing the membership: 0 of 4 " +
@@ -267,17 +251,7 @@ func TestClustersThatCannotBeWritten(t *testing.T) {
 			},
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene()
-			test.given(s)
-			if diff := cmp.Diff(test.want, told(rollouts.Next(s.Input))); diff != "" {
-				t.Errorf("decision (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 // A cluster without an OperatorInstall is no member, and is reported all the same.

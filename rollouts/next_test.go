@@ -111,12 +111,29 @@ func told(d rollouts.Decision) string {
 	return strings.Join(parts, ", ") + ": " + d.Status.Message
 }
 
+// situation is a scene, and what is decided there.
+type situation struct {
+	given func(*scene)
+	want  string
+}
+
+func judge(t *testing.T, situations map[string]situation) {
+	t.Helper()
+	for name, test := range situations {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			test.given(s)
+			if diff := cmp.Diff(test.want, told(rollouts.Next(s.Input))); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestNext(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		given func(*scene)
-		want  string
-	}{
+	judge(t, map[string]situation{
 		"the first batch is written down, nothing is admitted": {
 			given: func(*scene) {},
 			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
@@ -526,17 +543,7 @@ func TestNext(t *testing.T) {
 			want: `Progressing, one Updating, two Waiting: parse cluster selector: "Near" is not a valid label ` +
 				"selector operator",
 		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene()
-			test.given(s)
-			if diff := cmp.Diff(test.want, told(rollouts.Next(s.Input))); diff != "" {
-				t.Errorf("decision (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 // A hub that is slow may have read the entry before the rollout was stopped, so

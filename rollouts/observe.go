@@ -83,7 +83,7 @@ func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
 		install.Stamp = Stamp{
 			RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt,
 		}
-		install.Previous = a.Previous
+		install.Previous = a.PreviousRelease()
 		if a.Adopted {
 			install.Adopted = a.Revision
 		}

@@ -27,7 +27,7 @@ func PreviousOf(ro *v1alpha1.OperatorRollout, install *v1alpha1.OperatorInstall)
 	case was == nil:
 		return nil
 	case ro.Spec.Rollback != nil, was.RolloutUID == string(ro.UID), install.Status.SucceededHash != was.Hash:
-		return was.Previous
+		return was.PreviousRelease()
 	default:
 		return was.Release.Previous()
 	}

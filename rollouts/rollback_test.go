@@ -17,7 +17,8 @@ import (
 )
 
 func before(version string) *v1alpha1.PreviousRelease {
-	return &v1alpha1.PreviousRelease{Channel: "stable", Version: version, Bundle: "echo.v" + version}
+	return &v1alpha1.PreviousRelease{Channel: "stable", Version: version, Bundle: "echo.v" + version,
+		Install: &v1alpha1.InstallSettings{}}
 }
 
 func minutes(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
@@ -231,6 +232,47 @@ func TestRollback(t *testing.T) {
 			tc.given(s)
 			if got := told(rollouts.Next(s.Input)); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestSettingsOfThePreviousReleaseAreKeptOnce has a cluster go from one release to the next with the same settings, and
+// with others, and back by a rollout whose own release has other settings again.
+func TestSettingsOfThePreviousReleaseAreKeptOnce(t *testing.T) {
+	settings := v1alpha1.InstallSettings{Namespace: "tools", Mode: v1alpha1.InstallOwnNamespace}
+	release := v1alpha1.Release{Package: "echo", Channel: "stable", Version: "1.1.0", Bundle: "echo.v1.1.0",
+		Install: settings}
+	back := &v1alpha1.OperatorRollout{}
+	back.Spec.Rollback = &v1alpha1.RolloutRollback{}
+	back.Spec.Release = v1alpha1.Release{Package: "echo", Install: v1alpha1.InstallSettings{Namespace: "elsewhere"}}
+	for name, tc := range map[string]struct {
+		before v1alpha1.InstallSettings
+		kept   *v1alpha1.InstallSettings
+	}{
+		"the same settings": {before: settings},
+		"other settings": {before: v1alpha1.InstallSettings{Namespace: "old"},
+			kept: &v1alpha1.InstallSettings{Namespace: "old"}},
+		"the defaults before": {kept: &v1alpha1.InstallSettings{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			previous := before("1.0.0")
+			previous.Install = &tc.before
+			install := &v1alpha1.OperatorInstall{}
+			install.Spec.Admission = &v1alpha1.Admission{Release: release}
+			install.Spec.Admission.SetPrevious(previous)
+			if diff := cmp.Diff(tc.kept, install.Spec.Admission.Previous.Install); diff != "" {
+				t.Errorf("settings that are kept twice (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(previous, install.Spec.Admission.PreviousRelease()); diff != "" {
+				t.Errorf("previous release (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(previous, rollouts.ObserveInstall(install).Previous); diff != "" {
+				t.Errorf("what a rollout sees (-want +got):\n%s", diff)
+			}
+			got := rollouts.ReleaseFor(back, rollouts.PreviousOf(back, install))
+			if got.Version != "1.0.0" || !cmp.Equal(got.Install, tc.before) {
+				t.Errorf("it goes back to %+v", got)
 			}
 		})
 	}

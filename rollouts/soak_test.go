@@ -34,10 +34,7 @@ func (s *scene) unready(since time.Duration, cluster int) {
 
 func TestSoakJudges(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		given func(*scene)
-		want  string
-	}{
+	judge(t, map[string]situation{
 		"a cluster that is not Ready any more holds the wave": {
 			given: func(s *scene) { s.soaking(); s.Installs[0].Ready = false },
 			want: "Progressing, one Soaking, two Waiting: wave one: 1 cluster is not Ready (a) and counts as failed " +
@@ -156,17 +153,7 @@ func TestSoakJudges(t *testing.T) {
 			},
 			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene()
-			test.given(s)
-			if diff := cmp.Diff(test.want, told(rollouts.Next(s.Input))); diff != "" {
-				t.Errorf("decision (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 // TestSoakClock: the soak counts time in which every updated cluster was Ready.

@@ -35,9 +35,9 @@ const Owner = "bellwether"
 const (
 	// defaultDeadline is that of a wave which is not known any more.
 	defaultDeadline = 30 * time.Minute
-	// afterUpgrade is how long alerts may look back at an upgrade that succeeded: the short
+	// AfterUpgrade is how long alerts may look back at an upgrade that succeeded: the short
 	// window of the quickest tiers.
-	afterUpgrade = 5 * time.Minute
+	AfterUpgrade = 5 * time.Minute
 	// usualUpgrade is how long an upgrade usually takes. A page that is hidden for longer
 	// is told of.
 	usualUpgrade = 10 * time.Minute
@@ -58,6 +58,8 @@ type Fleet struct {
 	// Max is how long a silence may last.
 	Max      time.Duration
 	Clusters []v1alpha1.FleetCluster
+	// Installs are, at least, all of each operator that has one which has not succeeded, or
+	// has within AfterUpgrade, and those of clusters with a veto.
 	Installs []v1alpha1.OperatorInstall
 	Rollouts []v1alpha1.OperatorRollout
 	// Covers tells whether a veto is about an operator.
@@ -235,7 +237,7 @@ func endOfUpgrade(install *v1alpha1.OperatorInstall, deadline time.Duration) tim
 	a := install.Spec.Admission
 	end := a.AdmittedAt.Add(deadline)
 	if done := install.Status.SucceededAt; done != nil && install.Status.SucceededHash == a.Hash {
-		if quiet := done.Add(afterUpgrade); quiet.Before(end) {
+		if quiet := done.Add(AfterUpgrade); quiet.Before(end) {
 			end = quiet
 		}
 	}

@@ -178,8 +178,10 @@ type PreviousRelease struct {
 	Version string `json:"version"`
 	// Bundle is the name of the bundle, which is the name of its CSV.
 	// +kubebuilder:validation:MaxLength=253
-	Bundle  string          `json:"bundle"`
-	Install InstallSettings `json:"install"`
+	Bundle string `json:"bundle"`
+	// Install settings; absent where they are those of the release that came after it.
+	// +optional
+	Install *InstallSettings `json:"install,omitempty"`
 }
 
 // OperatorInstallStatus is what the agent observed on its cluster. It means the
@@ -221,8 +223,9 @@ type OperatorInstallStatus struct {
 	// +optional
 	SucceededAt *metav1.Time `json:"succeededAt,omitempty"`
 
-	// Path holds the bundles that are still to be installed, in order.
+	// Path holds the bundles that are still to be installed, in order: the first 100.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=atomic
 	// +optional
 	Path []string `json:"path,omitempty"`
@@ -258,6 +261,7 @@ type DriftCorrection struct {
 	// Fields that were put back last: the first three.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:MaxLength=600
 	Fields []string `json:"fields"`
 	// Count is how often fields were put back since FirstTime.
 	Count int32 `json:"count"`
@@ -290,14 +294,8 @@ const (
 )
 
 // OLMStatus names the objects of OLM v0 on the fleet cluster that belong to an
-// operator.
+// operator. They are in the release's namespace.
 type OLMStatus struct {
-	// +kubebuilder:validation:MaxLength=63
-	// +optional
-	Namespace string `json:"namespace,omitempty"`
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	OperatorGroup string `json:"operatorGroup,omitempty"`
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	CatalogSource string `json:"catalogSource,omitempty"`

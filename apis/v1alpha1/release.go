@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // Hash identifies what a release comes to on a cluster: package, channel,
@@ -31,17 +33,40 @@ func (r Release) TargetNamespace() string {
 	return r.Package
 }
 
-// Previous returns the release as a PreviousRelease.
+// Previous returns the release as a PreviousRelease, with its install settings.
 func (r Release) Previous() *PreviousRelease {
-	return &PreviousRelease{Channel: r.Channel, Version: r.Version, Bundle: r.Bundle, Install: *r.Install.DeepCopy()}
+	return &PreviousRelease{Channel: r.Channel, Version: r.Version, Bundle: r.Bundle, Install: r.Install.DeepCopy()}
 }
 
 // Before returns the release that ran before this one, in the catalog of this
 // one: that has both.
 func (r Release) Before(previous PreviousRelease) Release {
 	r.Channel, r.Version, r.Bundle = previous.Channel, previous.Version, previous.Bundle
-	r.Install = *previous.Install.DeepCopy()
+	if previous.Install != nil {
+		r.Install = *previous.Install.DeepCopy()
+	}
 	return r
+}
+
+// SetPrevious sets what ran before the admission's release, which is set already. Install
+// settings that are those of the release are left out: an OperatorInstall is kept for
+// each operator on each cluster.
+func (a *Admission) SetPrevious(previous *PreviousRelease) {
+	a.Previous = previous.DeepCopy()
+	if previous != nil && previous.Install != nil && equality.Semantic.DeepEqual(*previous.Install, a.Release.Install) {
+		a.Previous.Install = nil
+	}
+}
+
+// PreviousRelease returns what ran before, with its install settings: nil where that was
+// nothing. It shares its memory with the admission.
+func (a *Admission) PreviousRelease() *PreviousRelease {
+	if a.Previous == nil || a.Previous.Install != nil {
+		return a.Previous
+	}
+	previous := *a.Previous
+	previous.Install = &a.Release.Install
+	return &previous
 }
 
 // Covers tells whether an admission is the other one, or newer: nil covers none.

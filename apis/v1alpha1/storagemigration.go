@@ -39,6 +39,7 @@ type StorageMigrationProgress struct {
 	Resource string `json:"resource"`
 	// From are the versions that objects may have been stored as.
 	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=63
 	// +listType=atomic
 	// +optional
 	From []string `json:"from,omitempty"`

@@ -27,14 +27,16 @@ func OfOperator(r v1alpha1.OperatorReference) client.MatchingFields {
 	return client.MatchingFields{IndexOperator: r.InstallName()}
 }
 
-// IndexInstalls builds the indexes of OperatorInstalls and OperatorRollouts. It must be
-// called once for each cache.
-func IndexInstalls(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, index := range []struct {
-		object client.Object
-		name   string
-		keys   client.IndexerFunc
-	}{
+// Index is a field by which a cache finds objects.
+type Index struct {
+	Object client.Object
+	Field  string
+	Keys   client.IndexerFunc
+}
+
+// Indexes are those of OperatorInstalls and OperatorRollouts on the hub.
+func Indexes() []Index {
+	return []Index{
 		{&v1alpha1.OperatorInstall{}, IndexOperator, func(obj client.Object) []string {
 			return []string{obj.(*v1alpha1.OperatorInstall).Spec.Operator.InstallName()}
 		}},
@@ -49,9 +51,14 @@ func IndexInstalls(ctx context.Context, indexer client.FieldIndexer) error {
 				Name: obj.(*v1alpha1.OperatorRollout).Spec.Operator.Name}
 			return []string{operator.InstallName()}
 		}},
-	} {
-		if err := indexer.IndexField(ctx, index.object, index.name, index.keys); err != nil {
-			return fmt.Errorf("index %T by %s: %w", index.object, index.name, err)
+	}
+}
+
+// IndexInstalls builds Indexes. It must be called once for each cache.
+func IndexInstalls(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, index := range Indexes() {
+		if err := indexer.IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
+			return fmt.Errorf("index %T by %s: %w", index.Object, index.Field, err)
 		}
 	}
 	return nil

@@ -89,6 +89,9 @@ type admitting struct {
 	clusters map[string]rollouts.Cluster
 	// others are all rollouts, where a cluster is to be admitted.
 	others []v1alpha1.OperatorRollout
+	// busy tells of clusters' names whether other operators change them, where that was
+	// looked up.
+	busy sync.Map
 }
 
 func (r *Reconciler) admitting(ctx context.Context, in rollouts.Input, actions []rollouts.Action) (*admitting, error) {
@@ -257,13 +260,7 @@ func (r *Reconciler) admit(ctx context.Context, p *admitting, a rollouts.Action,
 	if !a.NotAfter.IsZero() && !r.Now().Before(a.NotAfter.Time) {
 		return nil // the next pass sees that the window has closed
 	}
-	admission := &v1alpha1.Admission{
-		Rollout: ro.Name, RolloutUID: string(ro.UID), Revision: ro.Spec.Revision, Wave: a.Wave,
-		AdmittedAt: a.AdmittedAt, Attempt: a.Attempt, Rollback: rollouts.AdmissionRollbackFor(ro),
-		Previous: rollouts.PreviousOf(ro, install),
-	}
-	admission.Release = rollouts.ReleaseFor(ro, admission.Previous)
-	admission.Hash = admission.Release.Hash()
+	admission := admissionFor(ro, a, install)
 	if err := r.write(ctx, ro, a, install, admission); err != nil {
 		return fmt.Errorf("admit %s: %w", a.Cluster, err)
 	}
@@ -271,4 +268,18 @@ func (r *Reconciler) admit(ctx context.Context, p *admitting, a rollouts.Action,
 		admission.Release.Version)
 	r.Admitted()
 	return nil
+}
+
+// admissionFor returns the stamp of a rollout for a cluster.
+func admissionFor(ro *v1alpha1.OperatorRollout, a rollouts.Action,
+	install *v1alpha1.OperatorInstall) *v1alpha1.Admission {
+	previous := rollouts.PreviousOf(ro, install)
+	release := rollouts.ReleaseFor(ro, previous)
+	admission := &v1alpha1.Admission{
+		Rollout: ro.Name, RolloutUID: string(ro.UID), Revision: ro.Spec.Revision, Wave: a.Wave,
+		AdmittedAt: a.AdmittedAt, Attempt: a.Attempt, Rollback: rollouts.AdmissionRollbackFor(ro),
+		Release: release, Hash: release.Hash(),
+	}
+	admission.SetPrevious(previous)
+	return admission
 }

@@ -116,10 +116,17 @@ func (r *Reconciler) others(ctx context.Context) ([]v1alpha1.OperatorRollout, er
 }
 
 // isBusy tells whether other operators change, or are about to change, the cluster of
-// an action.
+// an action. It lists the cluster's namespace past the cache, once a pass: an entry that
+// is gone from the batch of another rollout has left its stamp on the API server, but the
+// cache may not have that yet, above all that of a hub that has just taken over. Between
+// both, the other change would be seen nowhere. What was seen once holds for the whole
+// pass, because the batch entry of this rollout was there before, which others respect.
 func (r *Reconciler) isBusy(ctx context.Context, p *admitting, cluster string) (bool, error) {
 	if r.MaxChanges <= 0 {
 		return false, nil
+	}
+	if busy, known := p.busy.Load(cluster); known {
+		return busy.(bool), nil
 	}
 	var installs v1alpha1.OperatorInstallList
 	err := r.Live.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(cluster)))
@@ -128,7 +135,9 @@ func (r *Reconciler) isBusy(ctx context.Context, p *admitting, cluster string) (
 	}
 	self := reference(p.rollout)
 	changes := holds.ReadChanges(r.Now(), self, p.others, installs.Items, p.clusters)
-	return changes.Busy(cluster, self, r.MaxChanges) != nil, nil
+	busy := changes.Busy(cluster, self, r.MaxChanges) != nil
+	p.busy.Store(cluster, busy)
+	return busy, nil
 }
 
 // waiting are the rollouts that wait for other operators on a cluster.

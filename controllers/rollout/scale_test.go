@@ -29,7 +29,6 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/rollouts"
-	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
 // fleet is a hub's API server with a rollout over clusters that are all online. It counts
@@ -43,6 +42,8 @@ type fleet struct {
 
 	mu     sync.Mutex
 	writes map[string]int
+	// lists are live ones, by namespace.
+	lists  map[string]int
 	refuse func(verb, cluster string) error
 }
 
@@ -53,7 +54,7 @@ func newFleet(t *testing.T, clusters int, concurrency int32) *fleet {
 		t.Fatal(err)
 	}
 	f := &fleet{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), writes: map[string]int{},
-		refuse: func(string, string) error { return nil }}
+		lists: map[string]int{}, refuse: func(string, string) error { return nil }}
 	slots := intstr.FromInt32(concurrency)
 	f.rollout = &v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "echo-1", UID: "uid-1"},
 		Spec: v1alpha1.OperatorRolloutSpec{Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: 1,
@@ -68,21 +69,30 @@ func newFleet(t *testing.T, clusters int, concurrency int32) *fleet {
 		conditions.Set(&c.Status.Conditions, 0, v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh, "")
 		objects = append(objects, c)
 	}
-	f.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.OperatorRollout{}, &v1alpha1.OperatorInstall{}, &v1alpha1.FleetCluster{}).
-		WithIndex(&v1alpha1.OperatorInstall{}, kit.IndexOperator, func(o client.Object) []string {
-			return []string{o.(*v1alpha1.OperatorInstall).Spec.Operator.InstallName()}
-		}).
-		WithIndex(&v1alpha1.OperatorInstall{}, kit.IndexChange, func(o client.Object) []string {
-			return []string{holds.ChangeKey(o.(*v1alpha1.OperatorInstall))}
-		}).
-		WithIndex(&v1alpha1.OperatorRollout{}, kit.IndexOperator, func(o client.Object) []string {
-			return []string{o.GetNamespace() + "." + o.(*v1alpha1.OperatorRollout).Spec.Operator.Name}
-		}).
-		WithInterceptorFuncs(f.interceptors()).Build()
-	f.hub = kit.Shell(f.Client, silent{}, &Reconciler{Client: f.Client, Live: f.Client, Events: silent{},
+		WithInterceptorFuncs(f.interceptors())
+	for _, index := range kit.Indexes() {
+		builder = builder.WithIndex(index.Object, index.Field, index.Keys)
+	}
+	f.Client = builder.Build()
+	f.hub = kit.Shell(f.Client, silent{}, &Reconciler{Client: f.Client, Live: live{f}, Events: silent{},
 		Now: func() time.Time { return f.now }, Admitted: func() {}, MaxChanges: 1, Measurer: newMeasurer(nil)})
 	return f
+}
+
+// live reads past the cache, and counts how often the OperatorInstalls of a namespace are listed.
+type live struct{ *fleet }
+
+func (l live) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	if _, installs := list.(*v1alpha1.OperatorInstallList); installs && o.Namespace != "" {
+		l.mu.Lock()
+		l.lists[o.Namespace]++
+		l.mu.Unlock()
+	}
+	return l.fleet.List(ctx, list, opts...)
 }
 
 type silent struct{ events.EventRecorder }
@@ -179,6 +189,35 @@ func TestWritesOfARollout(t *testing.T) {
 		t.Errorf("writes %v for %d clusters in %d batches", f.writes, clusters, batches)
 	}
 	t.Logf("writes: %v", f.writes)
+}
+
+// TestAnAdmissionListsItsClusterOnce has the API server object to the first admission of
+// each cluster, which is then tried again in the same pass.
+func TestAnAdmissionListsItsClusterOnce(t *testing.T) {
+	const clusters = 12
+	f := newFleet(t, clusters, clusters)
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "operatorinstalls"}, "ops.echo",
+		errors.New("it changed"))
+	objected := map[string]bool{}
+	f.refuse = func(verb, namespace string) error {
+		if verb != "apply" || objected[namespace] {
+			return nil
+		}
+		objected[namespace] = true
+		return conflict
+	}
+	f.run(f.succeeded)
+	if len(objected) != clusters || f.writes["apply"] != 2*clusters {
+		t.Fatalf("%d clusters were tried again, with %v", len(objected), f.writes)
+	}
+	for namespace, n := range f.lists {
+		if n != 1 {
+			t.Errorf("%s is listed %d times, want once", namespace, n)
+		}
+	}
+	if len(f.lists) != clusters {
+		t.Errorf("listed: %v, want %d namespaces", f.lists, clusters)
+	}
 }
 
 // TestOthersGoOn has the API server refuse to make an OperatorInstall, and to admit

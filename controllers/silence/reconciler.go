@@ -28,7 +28,6 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // Secrets of PagingPolicies are read with Roles that the owners of namespaces bind.
@@ -115,22 +114,15 @@ func (r *Reconciler) observe(ctx context.Context) (observation, error) {
 	in := observation{Input: silences.Input{Now: r.Now(), Namespace: r.Options.Namespace, Max: r.Options.Max}}
 	var all v1alpha1.AlertSilenceList
 	var clusters v1alpha1.FleetClusterList
-	var installs v1alpha1.OperatorInstallList
-	var rollouts v1alpha1.OperatorRolloutList
-	for _, list := range []client.ObjectList{&all, &clusters, &installs, &rollouts} {
+	for _, list := range []client.ObjectList{&all, &clusters} {
 		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return in, fmt.Errorf("list %T: %w", list, err)
 		}
 	}
 	in.Silences, in.Clusters = all.Items, clusters.Items
-	in.fleet = silences.Fleet{
-		Covers:    veto.Covers,
-		Now:       in.Now,
-		Namespace: in.Namespace,
-		Max:       in.Max,
-		Clusters:  clusters.Items,
-		Installs:  installs.Items,
-		Rollouts:  rollouts.Items,
+	var err error
+	if in.fleet, err = r.observeFleet(ctx, in); err != nil {
+		return in, err
 	}
 	if r.Alertmanager == nil {
 		in.problem = silences.Problem{Reason: v1alpha1.ReasonNoAlertmanager,

@@ -85,6 +85,9 @@ func (r *Reconciler) observe(ctx context.Context) (plan.Input, error) {
 		RunbookURL: r.Options.RunbookURL, DashboardURL: r.Options.DashboardURL, Part: r.Options.Part,
 		WithoutAlerts: r.Options.WithoutAlerts,
 	}
+	// All OperatorInstalls are compared with what their agents have to be told: an index finds
+	// those that are like something, not those that differ from it. A pass is made only when an
+	// object of these kinds was made or changed in what matters here, and to query Prometheus.
 	var operators v1alpha1.ManagedOperatorList
 	var slos v1alpha1.OperatorSLOList
 	var installs v1alpha1.OperatorInstallList

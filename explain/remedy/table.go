@@ -387,7 +387,10 @@ func cluster() []Remedy {
 			Next: "A rollout of what the ManagedOperator asks for starts. Versions that were held stay held."},
 		{Reason: v1alpha1.ReasonReportPending, Means: "The agent has not reported yet what its cluster keeps of the " +
 			"operator, so the cluster is not admitted.", Do: []Action{
-			run("If it stays, check the agent's log on the cluster",
+			run("If that does not change within a few minutes, check that the cluster is online",
+				"bellwether fleet list"),
+			run("If it is not, let it join again", "bellwether fleet join CLUSTER --cluster-kubeconfig FILE"),
+			run("If it is, check the agent's log on the cluster",
 				"kubectl -n bellwether-system logs deployment/bellwether-agent")},
 			Next: "The cluster is admitted as soon as the agent has reported."},
 		{Reason: v1alpha1.ReasonStaleAdmission, Means: "The admission is older than one that the agent has already " +

@@ -39,5 +39,7 @@ func unreported(installs map[string]rollouts.Install, cluster string) *rollouts.
 		return nil
 	}
 	return &rollouts.Hold{Reason: v1alpha1.ReasonReportPending,
-		Message: "it is not known yet what the cluster runs: its agent has to report that first"}
+		Message: "it is not known yet what the cluster runs, because its agent has not reported on this operator: " +
+			"if it has not within a few minutes, check with `bellwether fleet list` that the cluster is online, " +
+			"and if it is not, let it join again with `bellwether fleet join`"}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 const (
@@ -180,21 +181,7 @@ func compressed(t *testing.T, target slo.PPM) (map[string][]byte, prometheus.Rul
 // eventually polls until a check passes.
 func (l live) eventually(what string, check func(context.Context) error) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), limit)
-	defer cancel()
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			l.t.Fatalf("%s: %v", what, err)
-		}
-	}
+	testenv.Eventually(l.t, limit, what, check)
 }
 
 // values are those of a query by a label.

@@ -149,21 +149,7 @@ func (b *bed) apply(object client.Object) {
 
 func (b *bed) eventually(what string, check func(context.Context) error) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), limit)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			b.t.Fatalf("%s: %v", what, err)
-		case <-ticker.C:
-		}
-	}
+	testenv.Eventually(b.t, limit, what, check)
 }
 
 // settled waits until version has rolled the EchoServer out.

@@ -48,7 +48,7 @@ type world struct {
 	names []string
 }
 
-const fleetName = "hollow"
+const fleetName = "prod-eu-central-1"
 
 // start starts a hub and n hollow agents, and waits until all of them are online.
 func start(t *testing.T, n int, o hollow.Options) *world {

@@ -22,6 +22,7 @@ import (
 	alerts "github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
 )
@@ -47,8 +48,12 @@ func (w *world) silencer() *silencer {
 		ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: alerts.SecretName},
 		Data:       w.written,
 	}
-	out := &silencer{world: w, Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(written).
-		WithStatusSubresource(&v1alpha1.AlertSilence{}).Build()}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(written).
+		WithStatusSubresource(&v1alpha1.AlertSilence{})
+	for _, index := range kit.Indexes() {
+		builder = builder.WithIndex(index.Object, index.Field, index.Keys)
+	}
+	out := &silencer{world: w, Client: builder.Build()}
 	var err error
 	out.reconciler, err = silence.New(silence.Options{Namespace: platform,
 		Alertmanager: api.Endpoint{URL: w.managers[0].URL()}})

@@ -105,21 +105,7 @@ func (b *bed) start() {
 
 func (b *bed) eventually(what string, check func(context.Context) error) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), limit)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			b.t.Fatalf("%s: %v", what, err)
-		case <-ticker.C:
-		}
-	}
+	testenv.Eventually(b.t, limit, what, check)
 }
 
 // appPod is a pod of the test's program in the given mode.

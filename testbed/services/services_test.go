@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bellwether-dev/bellwether/testbed/build"
@@ -61,15 +60,7 @@ func newBed(t *testing.T) *bed {
 
 func (b *bed) eventually(what string, check func(context.Context) error) {
 	b.t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(b.t.Context(), 50*time.Millisecond, limit, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		b.t.Fatalf("%s: %v (%v)", what, err, last)
-	}
+	testenv.Eventually(b.t, limit, what, check)
 }
 
 // pod runs an echo server that answers with its pod's name, and is ready only if its readiness gate says so.

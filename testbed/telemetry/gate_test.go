@@ -183,21 +183,7 @@ func (w *world) send(token, cluster string) *http.Response {
 
 func (w *world) eventually(what string, check func(context.Context) error) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), limit)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			w.Fatalf("%s: %v", what, err)
-		}
-	}
+	testenv.Eventually(w, limit, what, check)
 }
 
 // TestClustersWriteForThemselves has agents keep tokens for their Prometheuses, and these write.

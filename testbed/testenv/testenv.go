@@ -20,6 +20,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/bellwether-dev/bellwether/testbed/bench/poll"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/runs"
@@ -273,3 +275,17 @@ func (e *environment) local(t testing.TB, name string) (string, error) {
 	e.binaries[name] = paths[name]
 	return paths[name], nil
 }
+
+// Eventually checks again and again until a check returns nil. Once patience is over it fails the test with the last
+// error, and with what the test waits for.
+func Eventually(t testing.TB, patience time.Duration, what string, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("not within %s", patience))
+	defer cancel()
+	if err := poll.Until(ctx, look, func() error { return check(ctx) }); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// look is how often Eventually checks.
+const look = 50 * time.Millisecond

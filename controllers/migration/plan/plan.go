@@ -31,6 +31,8 @@ const (
 	retryFailed = 10 * time.Minute
 	// maxProgress bounds the list in the status, as the API does.
 	maxProgress = 20
+	// maxVersions bounds how many versions an entry of it names, as the API does.
+	maxVersions = 20
 	maxMessage  = 1024
 )
 
@@ -226,8 +228,9 @@ func (d *Decision) entry(definition Definition) *v1alpha1.StorageMigrationProgre
 }
 
 func begin(d Definition, now time.Time) v1alpha1.StorageMigrationProgress {
-	return v1alpha1.StorageMigrationProgress{Resource: d.Name(), From: d.old(), To: d.Storage,
-		DefinitionGeneration: d.Generation, StartTime: metav1.NewTime(now)}
+	from := d.old()
+	return v1alpha1.StorageMigrationProgress{Resource: d.Name(), From: from[:min(len(from), maxVersions)],
+		To: d.Storage, DefinitionGeneration: d.Generation, StartTime: metav1.NewTime(now)}
 }
 
 // put sets what is said of a definition. The oldest entries are dropped where there

@@ -29,12 +29,6 @@ func newDecision(in Input) *decision {
 // details names the objects that are there for this install.
 func details(in Input) *v1alpha1.OLMStatus {
 	o := &v1alpha1.OLMStatus{ViewAddress: in.View.Address, Route: in.Offer.Route}
-	if in.Install.Spec.Admission != nil && in.Cluster.Namespace.Exists {
-		o.Namespace = in.Install.Spec.Admission.Release.TargetNamespace()
-	}
-	if len(in.Cluster.OperatorGroups) == 1 {
-		o.OperatorGroup = in.Cluster.OperatorGroups[0].Name
-	}
 	if in.Cluster.CatalogSource != nil {
 		o.CatalogSource = in.Cluster.CatalogSource.Name
 	}

@@ -44,7 +44,6 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 const (
 	patience = 3 * time.Minute
-	look     = 50 * time.Millisecond
 
 	hubNamespace = "bellwether-system"
 	hubUser      = "system:serviceaccount:" + hubNamespace + ":bellwether-hub"
@@ -133,20 +132,7 @@ func (h *harness) must(err error) {
 
 func (h *harness) eventually(objection func() error) {
 	h.t.Helper()
-	deadline := time.After(patience)
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	for {
-		err := objection()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			h.t.Fatalf("after %s: %v", patience, err)
-		case <-ticker.C:
-		}
-	}
+	testenv.Eventually(h.t, patience, "wait", func(context.Context) error { return objection() })
 }
 
 // define installs the definitions of all kinds of sources.

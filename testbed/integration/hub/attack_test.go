@@ -269,6 +269,19 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 			t.Errorf("an agent can make %s: %v", name, err)
 		}
 	}
+	for name, status := range map[string]v1alpha1.OperatorInstallStatus{
+		"a large bundle on its path": {Path: []string{huge}},
+		"a large field": {Correction: &v1alpha1.DriftCorrection{Fields: []string{huge}, FirstTime: metav1.Now(),
+			LastTime: metav1.Now()}},
+		"a large version": {StorageMigrations: []v1alpha1.StorageMigrationProgress{{Resource: "a.b",
+			From: []string{huge}, To: "v1", StartTime: metav1.Now()}}},
+	} {
+		o := install.DeepCopy()
+		o.Status = status
+		if err := a.Status().Patch(t.Context(), o, client.MergeFrom(install)); !apierrors.IsInvalid(err) {
+			t.Errorf("an agent can report %s: %v", name, err)
+		}
+	}
 	h.works(t, "beside-a-flood", func(ctx context.Context, i int) error {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: fmt.Sprintf("flood-%d", i)}}
 		if err := a.Create(ctx, lease); !apierrors.IsForbidden(err) {

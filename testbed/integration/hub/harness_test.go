@@ -195,22 +195,7 @@ func must(t *testing.T, err error) {
 // eventually asks until there is no objection.
 func eventually(t *testing.T, objection func() error) {
 	t.Helper()
-	deadline := time.After(patience)
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	for {
-		err := objection()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("after %s: %v", patience, err)
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		case <-ticker.C:
-		}
-	}
+	testenv.Eventually(t, patience, "wait", func(context.Context) error { return objection() })
 }
 
 // holds asks again and again for a while and fails at the first objection.

@@ -269,20 +269,7 @@ func (w *world) reaches(ro *v1alpha1.OperatorRollout, phase v1alpha1.RolloutPhas
 
 func (w *world) eventually(objection func() error) {
 	w.t.Helper()
-	deadline := time.After(patience)
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	for {
-		err := objection()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			w.t.Fatalf("after %s: %v", patience, err)
-		case <-ticker.C:
-		}
-	}
+	testenv.Eventually(w.t, patience, "wait", func(context.Context) error { return objection() })
 }
 
 func (w *world) change(o client.Object, edit func()) {

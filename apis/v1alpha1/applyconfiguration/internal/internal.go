@@ -1619,12 +1619,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: installPlan
       type:
         scalar: string
-    - name: namespace
-      type:
-        scalar: string
-    - name: operatorGroup
-      type:
-        scalar: string
     - name: route
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BundleRoute

@@ -13,10 +13,8 @@ import (
 // with apply.
 //
 // OLMStatus names the objects of OLM v0 on the fleet cluster that belong to an
-// operator.
+// operator. They are in the release's namespace.
 type OLMStatusApplyConfiguration struct {
-	Namespace     *string `json:"namespace,omitempty"`
-	OperatorGroup *string `json:"operatorGroup,omitempty"`
 	CatalogSource *string `json:"catalogSource,omitempty"`
 	// ViewAddress is where the agent serves the catalog view.
 	ViewAddress *string `json:"viewAddress,omitempty"`
@@ -34,22 +32,6 @@ type OLMStatusApplyConfiguration struct {
 // apply.
 func OLMStatus() *OLMStatusApplyConfiguration {
 	return &OLMStatusApplyConfiguration{}
-}
-
-// WithNamespace sets the Namespace field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Namespace field is set to the value of the last call.
-func (b *OLMStatusApplyConfiguration) WithNamespace(value string) *OLMStatusApplyConfiguration {
-	b.Namespace = &value
-	return b
-}
-
-// WithOperatorGroup sets the OperatorGroup field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the OperatorGroup field is set to the value of the last call.
-func (b *OLMStatusApplyConfiguration) WithOperatorGroup(value string) *OLMStatusApplyConfiguration {
-	b.OperatorGroup = &value
-	return b
 }
 
 // WithCatalogSource sets the CatalogSource field in the declarative configuration to the given value

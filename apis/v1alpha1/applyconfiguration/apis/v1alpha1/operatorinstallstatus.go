@@ -35,7 +35,7 @@ type OperatorInstallStatusApplyConfiguration struct {
 	// installed, and SucceededAt is when it first did.
 	SucceededHash *string      `json:"succeededHash,omitempty"`
 	SucceededAt   *metav1.Time `json:"succeededAt,omitempty"`
-	// Path holds the bundles that are still to be installed, in order.
+	// Path holds the bundles that are still to be installed, in order: the first 100.
 	Path []string `json:"path,omitempty"`
 	// Correction is what the agent put back last; absent where that was never needed.
 	Correction *DriftCorrectionApplyConfiguration `json:"correction,omitempty"`

@@ -14,7 +14,8 @@ type PreviousReleaseApplyConfiguration struct {
 	Channel *string `json:"channel,omitempty"`
 	Version *string `json:"version,omitempty"`
 	// Bundle is the name of the bundle, which is the name of its CSV.
-	Bundle  *string                            `json:"bundle,omitempty"`
+	Bundle *string `json:"bundle,omitempty"`
+	// Install settings; absent where they are those of the release that came after it.
 	Install *InstallSettingsApplyConfiguration `json:"install,omitempty"`
 }
 
