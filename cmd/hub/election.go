@@ -80,7 +80,8 @@ type leader struct {
 }
 
 func leaderOf(mgr ctrl.Manager, namespace string) *leader {
-	return &leader{elected: mgr.Elected(), now: time.Now, read: func(ctx context.Context) (*coordinationv1.Lease, error) {
+	return &leader{elected: mgr.Elected(), now: time.Now, read: func(ctx context.Context) (*coordinationv1.Lease,
+		error) {
 		lease := &coordinationv1.Lease{}
 		err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: electionLease}, lease)
 		return lease, err

@@ -150,7 +150,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestConnected: the health check fails from when the Lease is not valid any more, whatever the cause, and at the start.
+// TestConnected: the health check fails from when the Lease is not valid any more, whatever the cause, and at the
+// start.
 func TestConnected(t *testing.T) {
 	t.Parallel()
 	now := start

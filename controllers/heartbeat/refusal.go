@@ -63,7 +63,8 @@ func (l *Lease) Connected(*http.Request) error {
 	case l.accepted.IsZero():
 		return fmt.Errorf("%w: %w", errNotRenewedYet, l.failure)
 	case l.Now().Sub(l.accepted) > l.For:
-		return fmt.Errorf("the Lease on the hub has not been renewed since %s: %w", l.accepted.UTC().Format(time.RFC3339),
+		return fmt.Errorf("the Lease on the hub has not been renewed since %s: %w",
+			l.accepted.UTC().Format(time.RFC3339),
 			l.failure)
 	}
 	return nil

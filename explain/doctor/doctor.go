@@ -1,9 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor judges an installation of Bellwether: whether hub, agents, OLM, permissions, clocks, webhooks, catalogs
-// and alerts work together. Its input is what was observed; its output is findings with remedies. What explain decides
-// about a cluster or a catalog is not decided again here. The package is pure: it has no client, clock or logger.
+// Package doctor judges an installation of Bellwether: whether hub, agents, OLM, permissions, clocks, webhooks,
+// catalogs and alerts work together. Its input is what was observed; its output is findings with remedies. What explain
+// decides about a cluster or a catalog is not decided again here. The package is pure: it has no client, clock or
+// logger.
 package doctor
 
 import (
@@ -181,12 +182,14 @@ func Examine(in Observation) Report {
 	order := func(c Check) int { return slices.Index(Checks(), c) }
 	urgency := map[Severity]int{Critical: 0, Warning: 1}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(urgency[a.Severity], urgency[b.Severity]), cmp.Compare(order(a.Check), order(b.Check)))
+		return cmp.Or(cmp.Compare(urgency[a.Severity], urgency[b.Severity]), cmp.Compare(order(a.Check),
+			order(b.Check)))
 	})
 	r.NotChecked = append(r.NotChecked, in.Gaps...)
 	if v := in.hubVersion(); v != "" && v != in.ChartVersion {
-		r.NotChecked = append(r.NotChecked, Gap{Check: CheckVersions, What: "whether the CRDs are those of the hub's version",
-			Why: "the hub has version " + v + ", and this program only knows those of " + in.ChartVersion})
+		r.NotChecked = append(r.NotChecked, Gap{Check: CheckVersions,
+			What: "whether the CRDs are those of the hub's version",
+			Why:  "the hub has version " + v + ", and this program only knows those of " + in.ChartVersion})
 	}
 	slices.SortStableFunc(r.NotChecked, func(a, b Gap) int { return cmp.Compare(order(a.Check), order(b.Check)) })
 	for _, c := range Checks() {

@@ -42,7 +42,8 @@ func healthy() doctor.Observation {
 		Hub: doctor.Site{Name: "the hub", Namespace: "bellwether-system", Component: "hub",
 			Deployments: []explain.Deployment{deployment("hub", 2, 2)}, Account: "bellwether-system/bellwether-hub",
 			Ahead: ptr.To(time.Second)},
-		Leader:     lease("bellwether-system", "bellwether-hub", noon.Add(-5*time.Second), noon.Add(-5*time.Second), 15),
+		Leader: lease("bellwether-system", "bellwether-hub", noon.Add(-5*time.Second), noon.Add(-5*time.Second),
+			15),
 		Clusters:   []v1alpha1.FleetCluster{cluster("prod-1"), cluster("prod-2")},
 		Leases:     []coordinationv1.Lease{*lease("bellwether-prod-1", "bellwether-agent", noon, noon, 90)},
 		Catalogs:   []v1alpha1.OperatorCatalog{catalog(condition(v1alpha1.ConditionReady, true, "Succeeded", ""))},
@@ -134,7 +135,8 @@ func TestFindings(t *testing.T) {
 		want   finding
 	}{
 		"no hub": {func(in *doctor.Observation) { in.Hub.Deployments = nil },
-			finding{doctor.Critical, doctor.CheckHub, "there is no Deployment of the hub in namespace bellwether-system",
+			finding{doctor.Critical, doctor.CheckHub,
+				"there is no Deployment of the hub in namespace bellwether-system",
 				"bellwether install hub"}},
 		"no replica available": {func(in *doctor.Observation) {
 			d := deployment("hub", 2, 0)
@@ -161,7 +163,8 @@ func TestFindings(t *testing.T) {
 			finding{doctor.Critical, doctor.CheckHub, "no replica of the hub leads: nobody holds", ""}},
 		"the leader is silent": {func(in *doctor.Observation) {
 			in.Leader.Spec.RenewTime = ptr.To(metav1.NewMicroTime(noon.Add(-time.Hour)))
-		}, finding{doctor.Critical, doctor.CheckHub, "no replica of the hub has led since 2026-01-01 11:00:15 UTC: pod-1",
+		}, finding{doctor.Critical, doctor.CheckHub,
+			"no replica of the hub has led since 2026-01-01 11:00:15 UTC: pod-1",
 			"kubectl -n bellwether-system rollout restart deployment bellwether-hub"}},
 		"an agent is offline": {func(in *doctor.Observation) { in.Clusters[0] = offline("prod-1") },
 			finding{doctor.Critical, doctor.CheckAgents, "cluster prod-1 is offline: the Lease ended",
@@ -173,7 +176,8 @@ func TestFindings(t *testing.T) {
 			"7 clusters have the reason LeaseExpired: a, b, c, d, e and 2 more",
 			"bellwether fleet join CLUSTER --cluster-kubeconfig FILE"}},
 		"never joined": {func(in *doctor.Observation) {
-			in.Clusters[0] = cluster("prod-1", condition(v1alpha1.ConditionOnline, false, v1alpha1.ReasonNeverJoined, "none"))
+			in.Clusters[0] = cluster("prod-1", condition(v1alpha1.ConditionOnline, false, v1alpha1.ReasonNeverJoined,
+				"none"))
 		}, finding{doctor.Warning, doctor.CheckAgents, "cluster prod-1 is offline",
 			"bellwether fleet join prod-1 --cluster-kubeconfig FILE"}},
 		"no OLM": {func(in *doctor.Observation) {
@@ -195,7 +199,8 @@ func TestFindings(t *testing.T) {
 			"bellwether fleet join CLUSTER --cluster-kubeconfig FILE"}},
 		"an agent is newer": {func(in *doctor.Observation) { in.Clusters[0].Status.Versions.Agent = "v0.5.0" },
 			finding{doctor.Warning, doctor.CheckVersions,
-				"the agents of 1 cluster are newer than the hub, which is 0.4.0: prod-1 (v0.5.0)", "bellwether install hub"}},
+				"the agents of 1 cluster are newer than the hub, which is 0.4.0: prod-1 (v0.5.0)",
+				"bellwether install hub"}},
 		"an agent is old": {func(in *doctor.Observation) { in.Clusters[0].Status.Versions.Agent = "v0.2.9" },
 			finding{doctor.Warning, doctor.CheckVersions, "more than one minor version older than the hub",
 				"bellwether fleet join CLUSTER --cluster-kubeconfig FILE"}},
@@ -210,13 +215,15 @@ func TestFindings(t *testing.T) {
 				"2 permissions on the hub: list leases, get x", "bellwether install hub"}},
 		"the clock of the hub": {func(in *doctor.Observation) { in.Hub.Ahead = ptr.To(-2 * time.Minute) },
 			finding{doctor.Warning, doctor.CheckClocks,
-				"the clock of the API server of the hub is 2m0s behind the clock of this machine", "timedatectl status"}},
+				"the clock of the API server of the hub is 2m0s behind the clock of this machine",
+				"timedatectl status"}},
 		"the clock of a cluster": {func(in *doctor.Observation) {
 			in.Leases[0] = *lease("bellwether-prod-1", "bellwether-agent", noon.Add(10*time.Minute), noon, 90)
 		}, finding{doctor.Warning, doctor.CheckClocks, "prod-1 (10m0s ahead of the hub's)", "timedatectl status"}},
 		"a webhook without a Service": {func(in *doctor.Observation) { in.Hub.Webhooks = []doctor.Webhook{dead} },
-			finding{doctor.Critical, doctor.CheckWebhooks, "leads to Service guard/guard, which does not exist: requests " +
-				"fail that it is asked about, those of Bellwether among them",
+			finding{doctor.Critical, doctor.CheckWebhooks,
+				"leads to Service guard/guard, which does not exist: requests " +
+					"fail that it is asked about, those of Bellwether among them",
 				"kubectl delete validatingwebhookconfiguration guard"}},
 		"a webhook of others without endpoints": {func(in *doctor.Observation) {
 			w := dead
@@ -230,7 +237,8 @@ func TestFindings(t *testing.T) {
 			in.Hub.Webhooks = []doctor.Webhook{w}
 		}, finding{doctor.Warning, doctor.CheckWebhooks, "it is skipped, and each request waits for it in vain", ""}},
 		"a registry that does not answer": {func(in *doctor.Observation) {
-			in.Catalogs[0] = catalog(condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonCatalogUnreachable, "refused"),
+			in.Catalogs[0] = catalog(condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonCatalogUnreachable,
+				"refused"),
 				condition(v1alpha1.ConditionStalled, true, v1alpha1.ReasonCatalogUnreachable, "connection refused"))
 		}, finding{doctor.Warning, doctor.CheckCatalogs, "catalog fleet/main cannot be used: ", ""}},
 		"rules that Prometheus does not evaluate": {func(in *doctor.Observation) {
@@ -238,7 +246,8 @@ func TestFindings(t *testing.T) {
 				"Prometheus has none of the rules"))
 		}, finding{doctor.Warning, doctor.CheckAlerts, "OperatorSLO fleet/echo: Prometheus has none of the rules", ""}},
 		"a policy that pages nobody": {func(in *doctor.Observation) {
-			in.Paging[0] = paging(condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonSecretUnavailable, "no Secret key"))
+			in.Paging[0] = paging(condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonSecretUnavailable,
+				"no Secret key"))
 		}, finding{doctor.Critical, doctor.CheckAlerts, "PagingPolicy fleet/sre: no Secret key", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +307,8 @@ func TestPeopleChoseIt(t *testing.T) {
 	t.Parallel()
 	in := healthy()
 	in.Clusters[0].Spec.Paused = true
-	in.Clusters[1] = cluster("prod-2", condition(v1alpha1.ConditionOnline, false, v1alpha1.ReasonHibernating, "stopped"))
+	in.Clusters[1] = cluster("prod-2", condition(v1alpha1.ConditionOnline, false, v1alpha1.ReasonHibernating,
+		"stopped"))
 	leaving := offline("old")
 	leaving.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 	in.Clusters = append(in.Clusters, leaving)

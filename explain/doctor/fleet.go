@@ -53,7 +53,8 @@ func together(troubles []trouble, noun, object, program string) []Finding {
 			if known {
 				means = " " + r.Means
 			}
-			f.Text = fmt.Sprintf("%d %s have the reason %s: %s.%s", len(group), noun, reason, phrase.First(names, shown),
+			f.Text = fmt.Sprintf("%d %s have the reason %s: %s.%s", len(group), noun, reason, phrase.First(names,
+				shown),
 				means)
 			if known {
 				f.Remedies = r.For("", remedy.Names{Program: program})

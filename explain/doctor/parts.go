@@ -67,8 +67,8 @@ func judgeVersions(in Observation) []Finding {
 	return findings
 }
 
-// judgeCRDs says which CRDs are missing, and which are not those of the hub's version. That is only known of a hub of the
-// program's own version.
+// judgeCRDs says which CRDs are missing, and which are not those of the hub's version. That is only known of a hub of
+// the program's own version.
 func judgeCRDs(in Observation) []Finding {
 	var missing, different []string
 	for _, c := range in.CRDs {
@@ -81,14 +81,16 @@ func judgeCRDs(in Observation) []Finding {
 	install := []remedy.Action{run("Apply them; objects stay as they are", in.Program+" install hub")}
 	var findings []Finding
 	if len(missing) > 0 {
-		findings = append(findings, Finding{Severity: Critical, Check: CheckVersions, Objects: missing, Remedies: install,
+		findings = append(findings, Finding{Severity: Critical, Check: CheckVersions, Objects: missing,
+			Remedies: install,
 			Text: fmt.Sprintf("the hub does not have %s: %s", phrase.Count(len(missing), "CRD"),
 				phrase.First(missing, shown))})
 	}
 	if len(different) > 0 {
-		findings = append(findings, Finding{Severity: Warning, Check: CheckVersions, Objects: different, Remedies: install,
-			Text: fmt.Sprintf("CRDs on the hub are not those of its version, %s, as after a `helm upgrade`, which leaves "+
-				"CRDs alone: %s", in.ChartVersion, phrase.First(different, shown))})
+		findings = append(findings, Finding{Severity: Warning, Check: CheckVersions, Objects: different,
+			Remedies: install,
+			Text: fmt.Sprintf("CRDs on the hub are not those of its version, %s, as after a `helm upgrade`, which "+
+				"leaves CRDs alone: %s", in.ChartVersion, phrase.First(different, shown))})
 	}
 	return findings
 }
@@ -124,8 +126,8 @@ func (in Observation) sites() []Site {
 // maxSkew is how far two clocks may be apart. Tokens, Leases and the times in statuses are compared across clusters.
 const maxSkew = 30 * time.Second
 
-// judgeClocks compares the clocks of API servers with the caller's, and the time that each agent wrote into its Lease with
-// the time at which the hub's API server received it.
+// judgeClocks compares the clocks of API servers with the caller's, and the time that each agent wrote into its Lease
+// with the time at which the hub's API server received it.
 func judgeClocks(in Observation) []Finding {
 	var findings []Finding
 	synchronize := "Make the nodes of the control plane synchronize their clocks (NTP)"
@@ -135,7 +137,8 @@ func judgeClocks(in Observation) []Finding {
 		}
 		findings = append(findings, Finding{Severity: Warning, Check: CheckClocks, Text: fmt.Sprintf(
 			"the clock of the API server of %s is %s the clock of this machine", s.Name, offset(*s.Ahead)),
-			Remedies: []remedy.Action{run(synchronize+". First check the clock of this machine", "timedatectl status")}})
+			Remedies: []remedy.Action{run(synchronize+". First check the clock of this machine",
+				"timedatectl status")}})
 	}
 	var skewed []string
 	for i := range in.Leases {
@@ -146,16 +149,17 @@ func judgeClocks(in Observation) []Finding {
 	if len(skewed) > 0 {
 		slices.Sort(skewed)
 		findings = append(findings, Finding{Severity: Warning, Check: CheckClocks, Objects: skewed, Text: fmt.Sprintf(
-			"the clocks of %s differ from the clock of the hub: %s. The hub does not judge liveness by them, but tokens, "+
-				"change windows and the times that these clusters report are off", phrase.Count(len(skewed), "cluster"),
+			"the clocks of %s differ from the clock of the hub: %s. The hub does not judge liveness by them, but "+
+				"tokens, change windows and the times that these clusters report are off", phrase.Count(len(skewed),
+				"cluster"),
 			phrase.First(skewed, shown)),
 			Remedies: []remedy.Action{run(synchronize+", there or on the hub", "timedatectl status")}})
 	}
 	return findings
 }
 
-// skewOf is how far the clock of an agent was ahead of that of the hub's API server when the Lease was last renewed: the
-// API server notes when it took in a change of the field. The agent uses the clock of its own cluster's API server.
+// skewOf is how far the clock of an agent was ahead of that of the hub's API server when the Lease was last renewed:
+// the API server notes when it took in a change of the field. The agent uses the clock of its own cluster's API server.
 func skewOf(lease *coordinationv1.Lease) (time.Duration, bool) {
 	if lease.Spec.RenewTime == nil {
 		return 0, false

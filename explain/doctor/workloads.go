@@ -49,7 +49,8 @@ func judgeDeployments(check Check, s Site, deployments []explain.Deployment, gap
 	if len(deployments) == 0 && !gapped {
 		text := fmt.Sprintf("there is no Deployment of %s on %s", s.Component, s.Name)
 		if s.Component != "OLM" {
-			text = fmt.Sprintf("there is no Deployment of the %s in namespace %s on %s", s.Component, s.Namespace, s.Name)
+			text = fmt.Sprintf("there is no Deployment of the %s in namespace %s on %s", s.Component, s.Namespace,
+				s.Name)
 		}
 		return []Finding{{Severity: Critical, Check: check, Text: text, Remedies: []remedy.Action{install}}}
 	}
@@ -68,7 +69,8 @@ func judgeDeployment(check Check, s Site, d explain.Deployment) (Finding, bool) 
 	kubectl := strings.TrimSpace("kubectl "+s.Flags) + " -n " + namespace
 	f := Finding{Severity: Critical, Check: check, Objects: []string{"Deployment " + namespace + "/" + d.Name}}
 	if ptr.Deref(d.Deployment.Spec.Replicas, 1) == 0 {
-		f.Text = fmt.Sprintf("Deployment %s/%s on %s is scaled to 0 replicas, so it does not run", namespace, d.Name, s.Name)
+		f.Text = fmt.Sprintf("Deployment %s/%s on %s is scaled to 0 replicas, so it does not run", namespace, d.Name,
+			s.Name)
 		f.Remedies = []remedy.Action{run("Start it", kubectl+" scale deployment "+d.Name+" --replicas=1")}
 		return f, true
 	}

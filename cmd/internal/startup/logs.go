@@ -30,8 +30,8 @@ type LogFlags struct {
 func (f *LogFlags) Add(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	flags.StringVar(&f.levelFile, "log-level-file", "",
-		"file with the level of logs: error, info, debug, or a number from 1 to 10 for more than debug; it is read again "+
-			"when it changes, and takes precedence over --verbose while it is there and not empty")
+		"file with the level of logs: error, info, debug, or a number from 1 to 10 for more than debug; it is read "+
+			"again when it changes, and takes precedence over --verbose while it is there and not empty")
 }
 
 // levelOf is the level without a file.
@@ -42,8 +42,8 @@ func (f *LogFlags) levelOf() zapcore.Level {
 	return zapcore.InfoLevel
 }
 
-// checkLevelEvery is how often the file with the level is read. It is polled: a mounted ConfigMap is exchanged by symbolic
-// links, which is hard to watch.
+// checkLevelEvery is how often the file with the level is read. It is polled: a mounted ConfigMap is exchanged by
+// symbolic links, which is hard to watch.
 const checkLevelEvery = 5 * time.Second
 
 // Log sends structured logs to stderr, and follows the file with their level until the context ends.

@@ -23,7 +23,8 @@ func TestLevelFollowsTheFile(t *testing.T) {
 		content string
 		want    zapcore.Level
 	}{
-		{"", zapcore.InfoLevel}, {"debug\n", zapcore.DebugLevel}, {"Error", zapcore.ErrorLevel}, {"4", zapcore.Level(-4)},
+		{"", zapcore.InfoLevel}, {"debug\n", zapcore.DebugLevel}, {"Error", zapcore.ErrorLevel}, {"4",
+			zapcore.Level(-4)},
 		{"loud", zapcore.Level(-4)}, {"11", zapcore.Level(-4)}, {"0", zapcore.Level(-4)}, {" info ", zapcore.InfoLevel},
 		{"debug", zapcore.DebugLevel}, {"", zapcore.InfoLevel},
 	} {

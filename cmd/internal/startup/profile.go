@@ -19,7 +19,8 @@ import (
 // AddProfileFlag adds the flag for the address of profiles.
 func AddProfileFlag(flags *pflag.FlagSet, address *string) {
 	flags.StringVar(address, "pprof-bind-address", "",
-		"loopback address of profiles, as in 127.0.0.1:6060, which `kubectl port-forward` reaches; empty: there are none")
+		"loopback address of profiles, as in 127.0.0.1:6060, which `kubectl port-forward` reaches; "+
+			"empty: there are none")
 }
 
 var errNotLoopback = errors.New("profiles show what is in memory, and there is no authentication: " +

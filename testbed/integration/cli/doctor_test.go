@@ -28,8 +28,8 @@ import (
 
 const system = "bellwether-system"
 
-// runningHub is a hub of the test's own on which the test plays the Deployment's controller, the leader and the agent of
-// one cluster.
+// runningHub is a hub of the test's own on which the test plays the Deployment's controller, the leader and the agent
+// of one cluster.
 func runningHub(t *testing.T) *hub {
 	t.Helper()
 	h := connect(t, testenv.Cluster(t, cluster.Options{APIServerOnly: true}))
@@ -74,7 +74,8 @@ func (h *hub) setOnline(t *testing.T, online bool) {
 	must(t, h.Get(t.Context(), client.ObjectKey{Name: "prod-1"}, c))
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonLeaseFresh, "the agent renews its Lease"
 	if !online {
-		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonLeaseExpired, "the agent stopped renewing its Lease"
+		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonLeaseExpired,
+			"the agent stopped renewing its Lease"
 	}
 	now := metav1.Now()
 	c.Status.ObservedGeneration = c.Generation
@@ -105,8 +106,8 @@ func (h *hub) doctor(t *testing.T, args ...string) (report, int) {
 	return r, got.code
 }
 
-// TestDoctor breaks a hub in several ways. Each of them is named, with a remedy, and nothing is found once the remedy was
-// applied.
+// TestDoctor breaks a hub in several ways. Each of them is named, with a remedy, and nothing is found once the remedy
+// was applied.
 func TestDoctor(t *testing.T) {
 	h := runningHub(t)
 	if r, code := h.doctor(t); code != 0 || len(r.Findings)+len(r.NotChecked) > 0 {
@@ -151,7 +152,8 @@ func TestDoctor(t *testing.T) {
 		{name: "a CRD removed", code: 2, check: "Versions", says: "the hub does not have 1 CRD: " + crd,
 			broken:  func(t *testing.T) { h.removeCRD(t, crd) },
 			command: "bellwether install hub", mended: func(t *testing.T) { h.reinstall(t) }},
-		{name: "a webhook that leads nowhere", code: 2, check: "Webhooks", says: "Service guard/guard, which does not exist",
+		{name: "a webhook that leads nowhere", code: 2, check: "Webhooks",
+			says:    "Service guard/guard, which does not exist",
 			broken:  func(t *testing.T) { must(t, h.Create(t.Context(), deadWebhook())) },
 			command: "kubectl delete validatingwebhookconfiguration guard",
 			mended:  func(t *testing.T) { must(t, h.Delete(t.Context(), deadWebhook())) }},

@@ -69,13 +69,14 @@ func (r *replica) says(t *testing.T, address, path string, status int, contains 
 	})
 }
 
-// TestOperability runs two replicas of the hub's program: both know who leads, both show their profiles on loopback, and
-// the level of logs follows a file. The check of `helm test` succeeds while one of them leads.
+// TestOperability runs two replicas of the hub's program: both know who leads, both show their profiles on loopback,
+// and the level of logs follows a file. The check of `helm test` succeeds while one of them leads.
 func TestOperability(t *testing.T) {
 	c := testenv.Cluster(t, cluster.Options{APIServerOnly: true})
 	testenv.InstallCRDs(t, c)
 	check := func(timeout string) (string, error) {
-		out, err := exec.CommandContext(t.Context(), testenv.Binary(t, build.Hub), "check", "--kubeconfig", c.Kubeconfig(),
+		out, err := exec.CommandContext(t.Context(), testenv.Binary(t, build.Hub), "check", "--kubeconfig",
+			c.Kubeconfig(),
 			"--leader-election-namespace", "default", "--timeout", timeout).CombinedOutput()
 		return string(out), err
 	}

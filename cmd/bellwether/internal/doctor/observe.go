@@ -36,8 +36,8 @@ type Target struct {
 	Cluster hub.ClusterFlags
 }
 
-// Observe looks at an installation. Only a hub that cannot be reached at all is an error; everything else that cannot be
-// read is a gap of the observation.
+// Observe looks at an installation. Only a hub that cannot be reached at all is an error; everything else that cannot
+// be read is a gap of the observation.
 func Observe(ctx context.Context, env *command.Env, target Target) (doctor.Observation, error) {
 	c, err := env.Connect()
 	if err != nil {

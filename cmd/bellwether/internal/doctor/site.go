@@ -143,29 +143,40 @@ func (s *site) observePermissions(ctx context.Context) {
 // required are the permissions that rules give, one by one. Those of a Role are in the namespace.
 func required(rules charts.Permissions, namespace string) []authorizationv1.ResourceAttributes {
 	var out []authorizationv1.ResourceAttributes
-	add := func(namespace, group, resource, verb, name string) {
-		resource, sub, _ := strings.Cut(resource, "/")
-		out = append(out, authorizationv1.ResourceAttributes{Namespace: namespace, Group: group, Resource: resource,
-			Subresource: sub, Verb: verb, Name: name})
+	for _, r := range rules.Cluster {
+		out = append(out, expand(r, "")...)
 	}
-	for in, list := range map[string][]rbacv1.PolicyRule{"": rules.Cluster, namespace: rules.Namespaced} {
-		for _, r := range list {
-			names := r.ResourceNames
-			if len(names) == 0 {
-				names = []string{""}
-			}
-			for _, group := range r.APIGroups {
-				for _, resource := range r.Resources {
-					for _, verb := range r.Verbs {
-						for _, name := range names {
-							add(in, group, resource, verb, name)
-						}
-					}
-				}
+	for _, r := range rules.Namespaced {
+		out = append(out, expand(r, namespace)...)
+	}
+	slices.SortFunc(out, func(a, b authorizationv1.ResourceAttributes) int {
+		return cmp.Compare(describe(a),
+			describe(b))
+	})
+	return out
+}
+
+// expand combines all that a rule lists.
+func expand(r rbacv1.PolicyRule, namespace string) []authorizationv1.ResourceAttributes {
+	out := []authorizationv1.ResourceAttributes{{Namespace: namespace}}
+	each := func(values []string, set func(a *authorizationv1.ResourceAttributes, value string)) {
+		var next []authorizationv1.ResourceAttributes
+		for _, a := range out {
+			for _, value := range values {
+				set(&a, value)
+				next = append(next, a)
 			}
 		}
+		out = next
 	}
-	slices.SortFunc(out, func(a, b authorizationv1.ResourceAttributes) int { return cmp.Compare(describe(a), describe(b)) })
+	each(r.APIGroups, func(a *authorizationv1.ResourceAttributes, v string) { a.Group = v })
+	each(r.Resources, func(a *authorizationv1.ResourceAttributes, v string) {
+		a.Resource, a.Subresource, _ = strings.Cut(v, "/")
+	})
+	each(r.Verbs, func(a *authorizationv1.ResourceAttributes, v string) { a.Verb = v })
+	if len(r.ResourceNames) > 0 {
+		each(r.ResourceNames, func(a *authorizationv1.ResourceAttributes, v string) { a.Name = v })
+	}
 	return out
 }
 
@@ -201,7 +212,8 @@ func flag(d *appsv1.Deployment, name, otherwise string) string {
 
 // observeWebhooks collects the admission webhooks whose Service has no ready endpoint.
 func (s *site) observeWebhooks(ctx context.Context) {
-	validating, mutating := &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}
+	validating, mutating := &admissionv1.ValidatingWebhookConfigurationList{},
+		&admissionv1.MutatingWebhookConfigurationList{}
 	if err := s.List(ctx, validating); err != nil {
 		s.gap(doctor.CheckWebhooks, "ValidatingWebhookConfigurations", err)
 	}

@@ -16,10 +16,10 @@ import (
 // Removed stands for what was removed.
 const Removed = "[redacted]"
 
-// Object returns a copy of an object, as decoded from JSON, without secrets. Left out are the fields that the API server
-// keeps for itself and the last applied configuration. Removed are the data of Secrets and ConfigMaps, also of those that
-// are embedded in strings, the values of environment variables, values whose names are those of credentials, and what
-// Text removes of each string.
+// Object returns a copy of an object, as decoded from JSON, without secrets. Left out are the fields that the API
+// server keeps for itself and the last applied configuration. Removed are the data of Secrets and ConfigMaps, also of
+// those that are embedded in strings, the values of environment variables, values whose names are those of credentials,
+// and what Text removes of each string.
 func Object(object map[string]any) map[string]any {
 	out, _ := value("", object).(map[string]any)
 	return out
@@ -30,8 +30,9 @@ var leftOut = map[string]bool{"managedFields": true, "kubectl.kubernetes.io/last
 
 // secretKey matches the names of fields, annotations and headers whose values are credentials. A name of a Secret, such
 // as in secretName, is none.
-var secretKey = regexp.MustCompile(`(?i)(pass(word|wd|phrase)|token|secret|credentials?|private[-_.]?key|api[-_.]?key|` +
-	`routing[-_.]?key|access[-_.]?key|secret[-_.]?key|integration[-_.]?key|key-data|authorization|cookie|` +
+var secretKey = regexp.MustCompile(`(?i)(pass(word|wd|phrase)|token|secret|credentials?|private[-_.]?key|` +
+	`api[-_.]?key|routing[-_.]?key|access[-_.]?key|secret[-_.]?key|integration[-_.]?key|key-data|` +
+	`authorization|cookie|` +
 	`dockerconfigjson|dockercfg|kubeconfig)$`)
 
 func value(key string, v any) any {
@@ -92,7 +93,8 @@ var patterns = []struct {
 	matches *regexp.Regexp
 	by      string
 }{
-	{regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`), Removed},
+	{regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`),
+		Removed},
 	{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(\.[A-Za-z0-9_-]*)?`), Removed}, // a JSON Web Token
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`), "$1 " + Removed},
 	{regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@"'\\]+@`), "${1}" + Removed + "@"},
@@ -105,8 +107,8 @@ var patterns = []struct {
 }
 
 // Text returns a text, such as a log, without what looks like a credential: private keys, JSON Web Tokens, headers for
-// authorization, user and password in URLs, the usual tokens of well-known services, values that are given a name such as
-// password or token, Secrets as JSON or YAML, and all of that encoded with base64.
+// authorization, user and password in URLs, the usual tokens of well-known services, values that are given a name such
+// as password or token, Secrets as JSON or YAML, and all of that encoded with base64.
 func Text(text string) string {
 	text = withoutSecrets(text)
 	for _, p := range patterns {
@@ -145,8 +147,8 @@ var (
 	dataInYAML   = regexp.MustCompile(`^([\s-]*)(data|stringData):`)
 )
 
-// withoutSecrets removes lines with a Secret as JSON, and the data of Secrets as YAML: the data of every object of a text
-// that has one, since it may come before the kind.
+// withoutSecrets removes lines with a Secret as JSON, and the data of Secrets as YAML: the data of every object of a
+// text that has one, since it may come before the kind.
 func withoutSecrets(text string) string {
 	if !strings.Contains(text, "Secret") {
 		return text

@@ -35,7 +35,8 @@ func b64(text string) string { return base64.StdEncoding.EncodeToString([]byte(t
 func TestText(t *testing.T) {
 	t.Parallel()
 	const kubeconfig = "apiVersion: v1\nkind: Config\nusers:\n- name: a\n  user:\n    token: " + word + "\n"
-	secret := "kind: Secret\napiVersion: v1\ndata:\n  any: " + b64(word) + "\n  other: >-\n    " + word + "\ntype: Opaque\n"
+	secret := "kind: Secret\napiVersion: v1\ndata:\n  any: " + b64(word) + "\n  other: >-\n    " + word +
+		"\ntype: Opaque\n"
 	for name, text := range map[string]string{
 		"a JSON Web Token":           "renewed " + token + " for a week",
 		"a header":                   "GET / Authorization: Bearer " + word,

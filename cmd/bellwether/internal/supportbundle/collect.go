@@ -22,6 +22,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/redact"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
@@ -166,7 +167,7 @@ func (s *site) collectVersion(ctx context.Context, b *bundle) {
 	b.text(s.folder+"/version.json", what, "", string(data))
 }
 
-// collectList reads the objects of one kind, page by page.
+// collectList reads the objects of one kind.
 func (s *site) collectList(ctx context.Context, b *bundle, l list, namespace string) {
 	what, file := fmt.Sprintf("%s of %s", l.kind.Kind, s.name), s.folder+"/objects/"+l.name()+".json"
 	if namespace != "" {
@@ -176,20 +177,29 @@ func (s *site) collectList(ctx context.Context, b *bundle, l list, namespace str
 	if l.file != "" {
 		what = l.file + ": " + what
 	}
-	items, note := []map[string]any{}, ""
+	items, note, err := s.pages(ctx, l, namespace)
+	if err != nil && len(items) == 0 {
+		b.missing(what, err)
+		return
+	}
+	if err != nil {
+		note = "not complete: " + err.Error()
+		b.missing("a part of "+what, err)
+	}
+	if len(items) > 0 {
+		b.object(file, phrase.Count(len(items), "object")+": "+what, redact.Text(note), map[string]any{"items": items})
+	}
+}
+
+// pages reads the objects of one kind, page by page. Those before an error are returned with it. The note says whether
+// there are more.
+func (s *site) pages(ctx context.Context, l list, namespace string) (items []map[string]any, note string, err error) {
 	for token := ""; ; {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(l.kind.GroupVersion().WithKind(l.kind.Kind + "List"))
-		err := s.list(ctx, page, append(slices.Clone(l.opts), client.InNamespace(namespace), client.Limit(pageSize),
-			client.Continue(token)))
-		if err != nil && len(items) == 0 {
-			b.missing(what, err)
-			return
-		}
-		if err != nil {
-			note = "not complete: " + err.Error()
-			b.missing("a part of "+what, err)
-			break
+		if err := s.list(ctx, page, append(slices.Clone(l.opts), client.InNamespace(namespace), client.Limit(pageSize),
+			client.Continue(token))); err != nil {
+			return items, "", err
 		}
 		for i := range page.Items {
 			if l.skip == nil || !l.skip(&page.Items[i]) {
@@ -197,15 +207,11 @@ func (s *site) collectList(ctx context.Context, b *bundle, l list, namespace str
 			}
 		}
 		if token = page.GetContinue(); token == "" {
-			break
+			return items, "", nil
 		}
 		if len(items) >= maxObjects {
-			note = fmt.Sprintf("cut after %d objects", len(items))
-			break
+			return items, fmt.Sprintf("cut after %d objects", len(items)), nil
 		}
-	}
-	if len(items) > 0 {
-		b.object(file, phrase.Count(len(items), "object")+": "+what, note, map[string]any{"items": items})
 	}
 }
 
@@ -297,7 +303,7 @@ func (s *site) copyText(b *bundle, file, what string, from io.Reader, most int) 
 		b.missing(what, err)
 		return
 	case err != nil:
-		note = "not complete: " + err.Error()
+		note = redact.Text("not complete: " + err.Error())
 		b.missing("a part of the "+what, err)
 	case len(data) == most:
 		note = fmt.Sprintf("cut after %d bytes: use a smaller --since", most)

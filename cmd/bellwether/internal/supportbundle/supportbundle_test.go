@@ -184,7 +184,8 @@ func TestSupportBundleOfAHalfBrokenCluster(t *testing.T) {
 	if err := json.Unmarshal([]byte(files["index.json"]), &index); err != nil {
 		t.Fatal(err)
 	}
-	for what, why := range map[string]string{"OperatorRollout of the hub": "etcdserver", "ClusterRole of the hub": "forbidden",
+	for what, why := range map[string]string{"OperatorRollout of the hub": "etcdserver",
+		"ClusterRole of the hub": "forbidden",
 		"previous log of container hub of pod bellwether-system/hub-1 of the hub": "previous terminated container",
 		"log of container hub of pod bellwether-system/hub-2 of the hub":          "the kubelet does not answer",
 		"metrics of pod bellwether-system/hub-2 of the hub":                       "not find"} {
@@ -208,7 +209,8 @@ func TestSupportBundleOfAHalfBrokenCluster(t *testing.T) {
 func TestEveryListIsRedacted(t *testing.T) {
 	plan := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"plan": []any{
 		map[string]any{"resource": map[string]any{"manifest": `{"kind":"Secret","stringData":{"a":"` + planted + `"}}`}}}}}}
-	plan.SetGroupVersionKind(schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "InstallPlan"})
+	plan.SetGroupVersionKind(schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v1alpha1",
+		Kind: "InstallPlan"})
 	plan.SetNamespace("echo")
 	plan.SetName("install-1")
 	s := &site{folder: "cluster", name: "the fleet cluster", kubeErr: errors.New("none"),
