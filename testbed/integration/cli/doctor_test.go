@@ -49,7 +49,8 @@ func (h *hub) setAvailable(t *testing.T, available int32) {
 	t.Helper()
 	d := &appsv1.Deployment{}
 	must(t, h.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "bellwether-hub"}, d))
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, AvailableReplicas: available}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, ReadyReplicas: available,
+		AvailableReplicas: available}
 	must(t, h.Status().Update(t.Context(), d))
 }
 

@@ -22,7 +22,8 @@ func TestDoctorOfNoHub(t *testing.T) {
 	w := clitest.NewWorld()
 	got := w.Run(t, "doctor")
 	for _, want := range []string{"✗ Critical (Hub): there is no Deployment of the hub in namespace " +
-		"bellwether-system on the hub.\n  - Install it, or name its namespace with --system-namespace:\n      bellwether install hub\n",
+		"bellwether-system on the hub.\n  - Install it, or name its namespace with --system-namespace:\n" +
+		"      bellwether install hub\n",
 		"\nNot checked\n", "✓ Nothing found: "} {
 		if got.Code != 2 || !strings.Contains(got.Out, want) || got.Err != "" {
 			t.Errorf("exit code %d, and no %q in\n%s%s", got.Code, want, got.Out, got.Err)
