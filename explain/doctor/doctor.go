@@ -93,7 +93,8 @@ type Site struct {
 	Deployments []explain.Deployment
 	// OLM is OLM's own Deployments; only looked at on a cluster of the fleet.
 	OLM []explain.Deployment
-	// Account is the ServiceAccount of the component, as NAMESPACE/NAME, and Denied what it may not do.
+	// Account is the ServiceAccount of the component, as NAMESPACE/NAME, and Denied what it may not do, as in
+	// "get, list leases.coordination.k8s.io".
 	Account string
 	Denied  []string
 	// Webhooks that no ready endpoint serves.

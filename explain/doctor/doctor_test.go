@@ -212,7 +212,7 @@ func TestFindings(t *testing.T) {
 				"bellwether install hub"}},
 		"a permission is missing": {func(in *doctor.Observation) { in.Hub.Denied = []string{"list leases", "get x"} },
 			finding{doctor.Critical, doctor.CheckPermissions, "ServiceAccount bellwether-system/bellwether-hub lacks " +
-				"2 permissions on the hub: list leases, get x", "bellwether install hub"}},
+				"permissions on the hub: list leases; get x", "bellwether install hub"}},
 		"the clock of the hub": {func(in *doctor.Observation) { in.Hub.Ahead = ptr.To(-2 * time.Minute) },
 			finding{doctor.Warning, doctor.CheckClocks,
 				"the clock of the API server of the hub is 2m0s behind the clock of this machine",

@@ -108,8 +108,7 @@ func judgePermissions(in Observation) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Severity: Critical, Check: CheckPermissions, Text: fmt.Sprintf(
-			"ServiceAccount %s lacks %s on %s: %s", s.Account, phrase.Count(len(s.Denied), "permission"), s.Name,
-			phrase.First(s.Denied, shown)), Objects: []string{"ServiceAccount " + s.Account},
+			"ServiceAccount %s lacks permissions on %s: %s", s.Account, s.Name, listed(s.Denied)), Objects: s.Denied,
 			Remedies: []remedy.Action{again[s.Component]}})
 	}
 	return findings
@@ -224,3 +223,6 @@ func judgeWebhook(s Site, w Webhook) Finding {
 	}
 	return f
 }
+
+// listed is a list of lists, shortened.
+func listed(items []string) string { return strings.Join(phrase.Limit(items, shown), "; ") }

@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -141,7 +142,7 @@ func TestDoctor(t *testing.T) {
 			},
 			command: "timedatectl status",
 			mended:  func(t *testing.T) { h.lease(t, "bellwether-prod-1", v1alpha1.LeaseName, time.Now()) }},
-		{name: "a permission removed", code: 2, check: "Permissions", says: "list operatorrollouts.bellwether.dev",
+		{name: "a permission removed", code: 2, check: "Permissions", says: "delete, get, list, patch, watch operatorrollouts.bellwether.dev",
 			broken: func(t *testing.T) {
 				must(t, h.Get(t.Context(), client.ObjectKey{Name: "bellwether-hub"}, role))
 				role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
@@ -247,7 +248,8 @@ func TestDoctorMayNotReadEverything(t *testing.T) {
 // removeCRD deletes a CRD, and waits until it is gone.
 func (h *hub) removeCRD(t *testing.T, name string) {
 	t.Helper()
-	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	crd := &unstructured.Unstructured{}
+	crd.SetName(name)
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
 		Kind: "CustomResourceDefinition"})
 	must(t, h.Delete(t.Context(), crd))

@@ -120,6 +120,9 @@ func TestTheChartIsAccepted(t *testing.T) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		must(t, client.IgnoreAlreadyExists(h.Create(t.Context(), namespace)))
 	}
+	// The API server refuses a pod, that of the chart's test, without its ServiceAccount.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "sheep-hub"}}
+	must(t, client.IgnoreAlreadyExists(h.Create(t.Context(), account)))
 	for name, values := range map[string]string{
 		"hub":                 "hub: {enabled: true}",
 		"one replica":         "hub: {enabled: true, replicas: 1}",

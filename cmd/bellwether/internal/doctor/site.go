@@ -125,6 +125,7 @@ func (s *site) observePermissions(ctx context.Context) {
 		s.gap(doctor.CheckPermissions, "the rules of the built-in chart", err)
 		return
 	}
+	denied := map[string][]string{}
 	user := "system:serviceaccount:" + d.Namespace + ":" + account
 	for _, attributes := range required(rules, flag(d, "--rules-namespace", d.Namespace)) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
@@ -135,8 +136,12 @@ func (s *site) observePermissions(ctx context.Context) {
 			return
 		}
 		if !review.Status.Allowed {
-			s.seen.Denied = append(s.seen.Denied, describe(attributes))
+			resource := describe(attributes)
+			denied[resource] = append(denied[resource], attributes.Verb)
 		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(denied)) {
+		s.seen.Denied = append(s.seen.Denied, strings.Join(denied[resource], ", ")+" "+resource)
 	}
 }
 
@@ -150,8 +155,7 @@ func required(rules charts.Permissions, namespace string) []authorizationv1.Reso
 		out = append(out, expand(r, namespace)...)
 	}
 	slices.SortFunc(out, func(a, b authorizationv1.ResourceAttributes) int {
-		return cmp.Compare(describe(a),
-			describe(b))
+		return cmp.Or(cmp.Compare(describe(a), describe(b)), cmp.Compare(a.Verb, b.Verb))
 	})
 	return out
 }
@@ -180,7 +184,7 @@ func expand(r rbacv1.PolicyRule, namespace string) []authorizationv1.ResourceAtt
 	return out
 }
 
-// describe is a permission as in "list operatorrollouts.bellwether.dev".
+// describe is what a permission is for, as in "operatorrollouts.bellwether.dev".
 func describe(a authorizationv1.ResourceAttributes) string {
 	resource := a.Resource
 	if a.Group != "" {
@@ -195,7 +199,7 @@ func describe(a authorizationv1.ResourceAttributes) string {
 	if a.Namespace != "" {
 		resource += " in " + a.Namespace
 	}
-	return a.Verb + " " + resource
+	return resource
 }
 
 // flag is the value of an argument of a Deployment's containers.
