@@ -142,7 +142,8 @@ func TestDoctor(t *testing.T) {
 			},
 			command: "timedatectl status",
 			mended:  func(t *testing.T) { h.lease(t, "bellwether-prod-1", v1alpha1.LeaseName, time.Now()) }},
-		{name: "a permission removed", code: 2, check: "Permissions", says: "delete, get, list, patch, watch operatorrollouts.bellwether.dev",
+		{name: "a permission removed", code: 2, check: "Permissions",
+			says: "delete, get, list, patch, watch operatorrollouts.bellwether.dev",
 			broken: func(t *testing.T) {
 				must(t, h.Get(t.Context(), client.ObjectKey{Name: "bellwether-hub"}, role))
 				role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool {

@@ -29,7 +29,8 @@ func TestSupportBundle(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: system, Name: "planted"}
 	must(t, h.Create(t.Context(), &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"a": planted}}))
 	must(t, h.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": planted}}))
-	must(t, h.Create(t.Context(), &corev1.Event{ObjectMeta: meta, Message: "401 for https://u:" + planted + "@example.com",
+	must(t, h.Create(t.Context(), &corev1.Event{ObjectMeta: meta,
+		Message:        "401 for https://u:" + planted + "@example.com",
 		InvolvedObject: corev1.ObjectReference{Namespace: system}}))
 	c := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "bundled", Annotations: map[string]string{
 		"kubectl.kubernetes.io/last-applied-configuration": `{"password":"` + planted + `"}`,

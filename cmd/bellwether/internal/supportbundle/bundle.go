@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,6 +116,11 @@ func (b *bundle) write(name string, data []byte) {
 	if _, err := b.tar.Write(data); err != nil {
 		b.err = fmt.Errorf("write bundle: %w", err)
 	}
+}
+
+// hasRead tells whether there is a file of any cluster: those have a folder.
+func (b *bundle) hasRead() bool {
+	return slices.ContainsFunc(b.index.Files, func(f File) bool { return strings.Contains(f.Path, "/") })
 }
 
 // close writes the index, for programs and for people, and ends the bundle.

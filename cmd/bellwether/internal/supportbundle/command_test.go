@@ -38,6 +38,10 @@ func TestSupportBundleCommand(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
+	if got := clitest.NewWorld().Run(t, "support-bundle", "--file", file); got.Code != 1 ||
+		!strings.Contains(got.Err, "no cluster could be read") {
+		t.Errorf("of nothing: %+v", got)
+	}
 	if got := w.Run(t, "support-bundle", "--since", "0s"); got.Code != 1 || !strings.Contains(got.Err, "--since") {
 		t.Errorf("--since 0s: %+v", got)
 	}

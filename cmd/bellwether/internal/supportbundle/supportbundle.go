@@ -96,6 +96,9 @@ func (a *app) make(ctx context.Context, o options) error {
 		return fmt.Errorf("name file: %w", err)
 	}
 	a.Say("%s", summary(b.index, o.file, a.Style()))
+	if !b.hasRead() {
+		return exit.Hintf("check --kubeconfig and --context, and that the hub is running", "no cluster could be read")
+	}
 	return nil
 }
 
