@@ -132,6 +132,9 @@ hub:
   priorityClassName: system-cluster-critical
   userRoles: {create: true, aggregate: true}
   podDisruptionBudget: {enabled: true}
+  priorityClass: {create: true, value: 5000}
+  fleet: {clusters: 1000, operatorsPerCluster: 30}
+  logLevel: debug
   networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}
   podMonitor: {enabled: true, labels: {release: prometheus}}
 dashboards:
@@ -237,6 +240,8 @@ func TestValuesAreChecked(t *testing.T) {
 		"a digest that is none":     {"hub: {image: {digest: latest}}", "digest"},
 		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
 		"an unknown source":         {"hub: {enabled: true, discovery: {sources: [rancher]}}", "sources"},
+		"a level that is none":      {"hub: {logLevel: loud}", "logLevel"},
+		"a fleet by name":           {"hub: {fleet: {clusters: large}}", "clusters"},
 		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},
 		"dashboards for no Grafana": {"{hub: {enabled: true}, dashboards: {grafanaOperator: {enabled: true}}}",
 			"instanceLabels must name"},

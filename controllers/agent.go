@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -205,8 +206,10 @@ func connect(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known 
 		Veto: readVeto(local.GetAPIReader(), o.OwnNamespace), Account: o.Credentials.Account,
 		Refused: func(message string) { warn("HubRefusesCredentials", message) },
 	}
-	if err := hub.AddReadyzCheck("hub", lease.Ready); err != nil {
-		return nil, fmt.Errorf("add health check: %w", err)
+	for name, check := range map[string]healthz.Checker{"hub": lease.Ready, "hub-connection": lease.Connected} {
+		if err := hub.AddReadyzCheck(name, check); err != nil {
+			return nil, fmt.Errorf("add health check: %w", err)
+		}
 	}
 	return &Connection{lease: lease, keeper: &credentials.Keeper{
 		Credentials: o.Credentials, Store: o.Store, Hub: direct, Namespace: o.Namespace, Lifetime: o.TokenLifetime,

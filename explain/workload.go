@@ -156,3 +156,6 @@ func joined(reason, message string) string {
 	}
 	return reason + ": " + message
 }
+
+// Cause is the link furthest below this one, itself included, that is at least as bad.
+func (l Link) Cause() Link { return deepest(l) }

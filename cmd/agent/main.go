@@ -53,7 +53,8 @@ type flags struct {
 	backupStores                 []string
 	backupSecrets                string
 	sender                       senderFlags
-	verbose                      bool
+	logs                         startup.LogFlags
+	pprofAddr                    string
 }
 
 func main() {
@@ -130,7 +131,8 @@ func command() *cobra.Command {
 	fs.StringVar(&f.backupSecrets, "backup-secrets-namespace", "bellwether-system",
 		"namespace on this cluster of the Secrets with the credentials of backup stores")
 	f.sender.add(fs)
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
+	f.logs.Add(fs)
+	startup.AddProfileFlag(fs, &f.pprofAddr)
 	c.MarkFlagsOneRequired("cluster", "hosted-namespace")
 	c.MarkFlagsMutuallyExclusive("cluster", "hosted-namespace")
 	c.MarkFlagsRequiredTogether("cluster", "hub-kubeconfig")
@@ -138,8 +140,11 @@ func command() *cobra.Command {
 }
 
 func run(ctx context.Context, f flags) error {
-	startup.Log(f.verbose)
+	startup.Log(ctx, f.logs)
 	startup.LimitMemory()
+	if err := startup.Profile(ctx, f.pprofAddr); err != nil {
+		return err
+	}
 	if f.leaseEvery <= 0 || f.leaseFor < 2*f.leaseEvery || f.leaseFor < time.Second {
 		return fmt.Errorf("--lease-duration is %s: it must be at least 1s, and at least twice --lease-renew-interval, "+
 			"which is %s and must be more than 0", f.leaseFor, f.leaseEvery)

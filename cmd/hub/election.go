@@ -4,13 +4,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
@@ -41,6 +48,9 @@ func readLock(f flags) (lock, error) {
 	return lock{config: config, namespace: namespace}, nil
 }
 
+// electionLease is the name of the Lease that replicas agree through.
+const electionLease = "bellwether-hub"
+
 var errPassive = errors.New("passive: another hub holds the Lease in the lock cluster, or that cannot be reached")
 
 // isActive fails in a hub that is passive. It is no failure of the pod, whose readiness
@@ -54,4 +64,59 @@ func isActive(mgr ctrl.Manager) healthz.Checker {
 			return errPassive
 		}
 	}
+}
+
+// leader is a health check of a replica that does not lead: it fails while no replica does, or where the hub's cluster
+// does not answer, or refuses the hub's credentials. A leader that cannot renew its Lease ends by itself.
+type leader struct {
+	elected <-chan struct{}
+	read    func(ctx context.Context) (*coordinationv1.Lease, error)
+	now     func() time.Time
+
+	mu sync.Mutex
+	// renewed is the last renewal that was seen, and seen when that was by the clock of this replica.
+	renewed metav1.MicroTime
+	seen    time.Time
+}
+
+func leaderOf(mgr ctrl.Manager, namespace string) *leader {
+	return &leader{elected: mgr.Elected(), now: time.Now, read: func(ctx context.Context) (*coordinationv1.Lease,
+		error) {
+		lease := &coordinationv1.Lease{}
+		err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: electionLease}, lease)
+		return lease, err
+	}}
+}
+
+// leaderGrace is how long after the end of its Lease a leader is missed: another replica needs some time to take over.
+const leaderGrace = 30 * time.Second
+
+var errNoLeader = errors.New("no replica leads")
+
+// Check implements healthz.Checker.
+func (l *leader) Check(r *http.Request) error {
+	select {
+	case <-l.elected:
+		return nil
+	default:
+	}
+	lease, err := l.read(r.Context())
+	if err != nil {
+		return fmt.Errorf("read who leads: %w", err)
+	}
+	if ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil {
+		return fmt.Errorf("%w: nobody holds Lease %s/%s", errNoLeader, lease.Namespace, lease.Name)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if l.seen.IsZero() || !lease.Spec.RenewTime.Equal(&l.renewed) {
+		l.renewed, l.seen = *lease.Spec.RenewTime, now
+	}
+	valid := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+	if now.Sub(l.seen) > valid+leaderGrace {
+		return fmt.Errorf("%w: %s has not renewed Lease %s/%s since %s", errNoLeader, *lease.Spec.HolderIdentity,
+			lease.Namespace, lease.Name, l.seen.UTC().Format(time.RFC3339))
+	}
+	return nil
 }

@@ -36,7 +36,8 @@ type gateFlags struct {
 	storeURL, tokenFile, caFile      string
 	header                           map[string]string
 	limits                           remotewrite.Limits
-	verbose                          bool
+	logs                             startup.LogFlags
+	pprofAddr                        string
 }
 
 const gateLong = `Take the series that the Prometheus of each cluster sends by remote write, and pass
@@ -73,13 +74,17 @@ func gateCommand() *cobra.Command {
 		"how many different series a cluster may send within an hour (default 20000)")
 	fs.IntVar(&f.limits.Body, "max-body", 0, "how many bytes a request may have (default 1 MiB)")
 	fs.IntVar(&f.limits.Requests, "max-requests", 0, "how many requests are taken at a time (default 64)")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
+	f.logs.Add(fs)
+	startup.AddProfileFlag(fs, &f.pprofAddr)
 	_ = c.MarkFlagRequired("store-url")
 	return c
 }
 
 func runGate(ctx context.Context, f gateFlags) error {
-	startup.Log(f.verbose)
+	startup.Log(ctx, f.logs)
+	if err := startup.Profile(ctx, f.pprofAddr); err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -45,7 +45,8 @@ type flags struct {
 	maxChanges              int
 	qps                     float32
 	burst                   int
-	verbose                 bool
+	logs                    startup.LogFlags
+	pprofAddr               string
 	rulesPart               string
 	slo                     slo.Options
 	paging                  paging.Options
@@ -117,8 +118,9 @@ func command() *cobra.Command {
 	addPagingFlags(fs, &f.paging)
 	addSilenceFlags(fs, &f.silence)
 	addDiscoveryFlags(fs, &f.discovery)
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
-	c.AddCommand(gateCommand())
+	f.logs.Add(fs)
+	startup.AddProfileFlag(fs, &f.pprofAddr)
+	c.AddCommand(gateCommand(), checkCommand())
 	return c
 }
 
@@ -158,9 +160,12 @@ func addSilenceFlags(fs *pflag.FlagSet, o *silence.Options) {
 }
 
 func run(ctx context.Context, f flags) error {
-	startup.Log(f.verbose)
+	startup.Log(ctx, f.logs)
 	startup.LimitMemory()
-	var err error
+	err := startup.Profile(ctx, f.pprofAddr)
+	if err != nil {
+		return err
+	}
 	if f.slo.Part, err = rules.ParsePart(f.rulesPart); err != nil || f.slo.Part == rules.Edge {
 		return fmt.Errorf("invalid value %q of --rules-part: use hub, or leave it out", f.rulesPart)
 	}
@@ -208,7 +213,7 @@ func newManager(f flags) (ctrl.Manager, error) {
 		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddr},
 		HealthProbeBindAddress:        f.healthAddr,
 		LeaderElection:                f.leaderElect,
-		LeaderElectionID:              "bellwether-hub",
+		LeaderElectionID:              electionLease,
 		LeaderElectionNamespace:       lock.namespace,
 		LeaderElectionConfig:          lock.config,
 		LeaderElectionReleaseOnCancel: true, // nothing runs after Start returns
@@ -219,10 +224,12 @@ func newManager(f flags) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
-	if lock.config == nil {
-		return mgr, nil
+	if lock.config != nil {
+		err = mgr.AddReadyzCheck("active", isActive(mgr))
+	} else if f.leaderElect && lock.namespace != "" {
+		err = mgr.AddReadyzCheck("leader", leaderOf(mgr, lock.namespace).Check)
 	}
-	if err := mgr.AddReadyzCheck("active", isActive(mgr)); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("add health check: %w", err)
 	}
 	return mgr, nil

@@ -149,3 +149,36 @@ func TestRefusal(t *testing.T) {
 		})
 	}
 }
+
+// TestConnected: the health check fails from when the Lease is not valid any more, whatever the cause, and at the
+// start.
+func TestConnected(t *testing.T) {
+	t.Parallel()
+	now := start
+	l := Lease{For: 90 * time.Second, Now: func() time.Time { return now }}
+	for _, step := range []struct {
+		name  string
+		after time.Duration
+		note  bool
+		err   error
+		want  string // empty: healthy
+	}{
+		{name: "at the start", want: "has not been renewed yet"},
+		{name: "the hub is away from the start", note: true, err: errors.New("connection refused"),
+			want: "has not been renewed yet: connection refused"},
+		{name: "accepted", note: true},
+		{name: "the hub is away for a moment", after: 90 * time.Second, note: true, err: errors.New("timeout")},
+		{name: "the hub is away for too long", after: time.Second, note: true, err: errors.New("connection refused"),
+			want: "has not been renewed since 2026-11-22T02:00:00Z: connection refused"},
+		{name: "accepted again", note: true},
+	} {
+		now = now.Add(step.after)
+		if step.note {
+			l.note(step.err, now)
+		}
+		err := l.Connected(nil)
+		if (err != nil) != (step.want != "") || err != nil && !strings.Contains(err.Error(), step.want) {
+			t.Errorf("%s: %v, want %q", step.name, err, step.want)
+		}
+	}
+}

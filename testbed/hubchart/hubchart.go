@@ -19,16 +19,24 @@ import (
 	"github.com/bellwether-dev/bellwether/charts"
 )
 
-// Objects returns the objects of the release "bellwether" in a namespace, but for its Deployments: access, admission
-// policies and what else the hub needs. The values are those of the chart's key hub; enabled is set here.
+// Objects returns the objects of the release "bellwether" in a namespace, but for its Deployments and its test: access,
+// admission policies and what else the hub needs. The values are those of the chart's key hub; enabled is set here.
 func Objects(namespace string, hub map[string]any) ([]*unstructured.Unstructured, error) {
+	enabled := map[string]any{"enabled": true}
+	maps.Copy(enabled, hub)
+	objects, err := Render(namespace, map[string]any{"hub": enabled})
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "Deployment" || o.GetAnnotations()["helm.sh/hook"] != ""
+	}), err
+}
+
+// Render returns all objects of the release "bellwether" in a namespace, for these values.
+func Render(namespace string, given map[string]any) ([]*unstructured.Unstructured, error) {
 	loaded, err := charts.Load()
 	if err != nil {
 		return nil, err
 	}
-	enabled := map[string]any{"enabled": true}
-	maps.Copy(enabled, hub)
-	values, err := chartutil.ToRenderValues(loaded, map[string]any{"hub": enabled},
+	values, err := chartutil.ToRenderValues(loaded, given,
 		chartutil.ReleaseOptions{Name: "bellwether", Namespace: namespace, IsInstall: true, Revision: 1},
 		chartutil.DefaultCapabilities)
 	if err != nil {
@@ -49,7 +57,7 @@ func Objects(namespace string, hub map[string]any) ([]*unstructured.Unstructured
 			if err := yaml.Unmarshal([]byte(manifests[key]), object); err != nil {
 				return nil, fmt.Errorf("decode %s: %w", name, err)
 			}
-			if object.Object != nil && object.GetKind() != "Deployment" {
+			if object.Object != nil {
 				objects = append(objects, object)
 			}
 		}

@@ -96,8 +96,14 @@ livenessProbe:
   httpGet: {path: /healthz, port: health}
   periodSeconds: 10
 readinessProbe:
-  {{- /* A passive hub is ready to take over. */}}
-  httpGet: {path: {{ if dig "lock" "kubeconfigSecret" "" . }}"/readyz?exclude=active"{{ else }}/readyz{{ end }}, port: health}
+  {{- /* A passive hub is ready to take over, and an agent works on without its hub. */}}
+  {{- $path := "/readyz" }}
+  {{- if dig "lock" "kubeconfigSecret" "" . }}
+  {{- $path = "/readyz?exclude=active" }}
+  {{- else if and (hasKey . "hosted") (not (dig "hosted" "enabled" false .)) }}
+  {{- $path = "/readyz?exclude=hub-connection" }}
+  {{- end }}
+  httpGet: {path: {{ $path | quote }}, port: health}
   periodSeconds: 5
 {{- end }}
 
@@ -155,4 +161,49 @@ priorityClassName: {{ . }}
 {{- define "bellwether.isHub" -}}
 - name: hub
   expression: "request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "bellwether.hub" . }}'"
+{{- end }}
+
+{{- /* The level of logs, which is read again when it changes: (dict "root" $ "part" .Values.hub "names" $names). */}}
+{{- define "bellwether.logging" -}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  {{- include "bellwether.metadata" (merge (dict "name" (printf "%s-logging" .names.name)) .names) | nindent 2 }}
+data:
+  level: {{ .part.logLevel | quote }}
+{{- end }}
+
+{{- /* How replicas are spread, unless constraints are given: evenly where that can be done, and not at all costs. */}}
+{{- define "bellwether.spread" -}}
+{{- if and (not .part.topologySpreadConstraints) (gt (int .part.replicas) 1) }}
+topologySpreadConstraints:
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - maxSkew: 1
+    topologyKey: {{ . }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "bellwether.selector" $.names | nindent 8 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The hub's resources. The cache is measured with 14 KiB for each cluster and 4 KiB for each operator on it; 64 and 16
+KiB are asked for, with garbage and what is worked on: see docs/guides/sizing.md. */}}
+{{- define "bellwether.hubResources" -}}
+{{- $resources := deepCopy .resources }}
+{{- if gt (int .fleet.clusters) 0 }}
+{{- $perCluster := add 64 (mul 16 (int .fleet.operatorsPerCluster)) }}
+{{- $request := add 128 (div (add (mul (int .fleet.clusters) $perCluster) 1023) 1024) }}
+{{- $limit := max 1024 (mul 2 $request) }}
+{{- $resources = mergeOverwrite $resources (dict "requests" (dict "memory" (printf "%dMi" $request)) "limits" (dict "memory" (printf "%dMi" $limit))) }}
+{{- end }}
+{{- toYaml $resources }}
+{{- end }}
+
+{{- /* The PriorityClass of the hub's pods; empty for that of the cluster. */}}
+{{- define "bellwether.hubPriority" -}}
+{{- with .Values.hub }}
+{{- if .priorityClassName }}{{ .priorityClassName }}{{ else if .priorityClass.create }}{{ include "bellwether.hub" $ }}{{ end }}
+{{- end }}
 {{- end }}

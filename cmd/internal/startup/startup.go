@@ -8,26 +8,15 @@ import (
 	"fmt"
 	"os"
 
-	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
-
-// Log sends structured logs to stderr; verbose ones tell of every action.
-func Log(verbose bool) {
-	level := zapcore.InfoLevel
-	if verbose {
-		level = zapcore.DebugLevel
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.Level(level)))
-}
 
 // Scheme knows the types of Kubernetes, of Bellwether, and further ones.
 func Scheme(further ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {

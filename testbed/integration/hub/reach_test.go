@@ -205,6 +205,17 @@ func (p *program) saysRefused(t *testing.T) {
 	})
 }
 
+// saysConnected waits for what the health check says that the readiness probe leaves out.
+func (p *program) saysConnected(t *testing.T, status int, says string) {
+	t.Helper()
+	eventually(t, func() error {
+		if got, text := page(t, p.health, "/readyz/hub-connection"); got != status || !strings.Contains(text, says) {
+			return fmt.Errorf("%w: /readyz/hub-connection says %d %q", errNotYet, got, text)
+		}
+		return nil
+	})
+}
+
 // isReady waits until the agent says that the hub accepts it.
 func (p *program) isReady(t *testing.T) {
 	t.Helper()
@@ -263,6 +274,7 @@ func TestARevokedAgentJoinsAgain(t *testing.T) {
 	eventually(t, func() error { return h.Get(t.Context(), client.ObjectKeyFromObject(account), account) })
 	h.refuses(t, joined)
 	h.refuses(t, renewed)
+	p.saysConnected(t, http.StatusInternalServerError, "the Lease on the hub has not been renewed since 20")
 	text, err := os.ReadFile(p.log)
 	must(t, err)
 	if n := strings.Count(string(text), "hub refuses my credentials;"); n != 1 {
@@ -272,6 +284,7 @@ func TestARevokedAgentJoinsAgain(t *testing.T) {
 	p.join(t)
 	h.reaches(t, p.cluster, "Stalled OLMMissing")
 	p.isReady(t)
+	p.saysConnected(t, http.StatusOK, "ok")
 	if now := p.process.PID(); now != pid {
 		t.Errorf("the process is %d, was %d", now, pid)
 	}

@@ -5,6 +5,7 @@ package hub
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -60,4 +61,16 @@ func (f *ClusterFlags) Connect() (client.Client, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return c, nil
+}
+
+// Kubectl are the flags by which kubectl reaches the same cluster.
+func (f *ClusterFlags) Kubectl() string {
+	var flags []string
+	if f.kubeconfig != "" {
+		flags = append(flags, "--kubeconfig "+f.kubeconfig)
+	}
+	if f.context != "" {
+		flags = append(flags, "--context "+f.context)
+	}
+	return strings.Join(flags, " ")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/dashboards"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/doctor"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/install"
@@ -31,6 +32,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/silence"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/slo"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/supportbundle"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/why"
 )
 
@@ -129,7 +131,8 @@ func New(env *command.Env) *cobra.Command {
 		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
 	for group, commands := range map[string][]*cobra.Command{
 		groupFleet: {a.OnHub(fleet.Command(env)), a.OnHub(install.Command(env)),
-			a.OnHub(operator.VersionsCommand(env))},
+			a.OnHub(operator.VersionsCommand(env)), a.OnHub(doctor.Command(env)),
+			a.OnHub(supportbundle.Command(env))},
 		groupChange: {a.OnHub(operator.Command(env)), a.OnHub(rollout.Command(env)), a.OnHub(slo.Command(env)),
 			dashboards.Command(env), a.OnHub(backup.Command(env)), a.OnHub(why.Command(env)), page.Command(env),
 			a.OnHub(silence.Command(env)), a.OnHub(oncall.Command(env))},
