@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/bellwether-dev/bellwether/alerts/silences"
@@ -27,10 +28,8 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
+	"github.com/bellwether-dev/bellwether/version"
 )
-
-// version is set at build time.
-var version = "dev"
 
 type flags struct {
 	kubeconfig              string
@@ -65,7 +64,7 @@ func command() *cobra.Command {
 	c := &cobra.Command{
 		Use:           "hub",
 		Short:         "Decide what runs where in the fleet, and roll it out",
-		Version:       version,
+		Version:       version.Get().String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -118,7 +117,7 @@ func command() *cobra.Command {
 	addSilenceFlags(fs, &f.silence)
 	addDiscoveryFlags(fs, &f.discovery)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
-	c.AddCommand(gateCommand())
+	c.AddCommand(gateCommand(), startup.VersionCommand())
 	return c
 }
 
@@ -174,8 +173,11 @@ func run(ctx context.Context, f flags) error {
 	if err := controllers.AddHub(mgr, controllers.HubOptions{
 		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, MaxChanges: f.maxChanges,
 		Catalogs: controllers.NewCatalogs(f.cacheDir), SLO: f.slo, Paging: f.paging,
-		Silence: f.silence, Discovery: f.discovery,
+		Silence: f.silence, Discovery: f.discovery, Version: version.Get().Version,
 	}); err != nil {
+		return err
+	}
+	if err := startup.AddBuildInfo(metrics.Registry, "hub"); err != nil {
 		return err
 	}
 	if err := startup.AddPing(mgr); err != nil {
@@ -185,7 +187,7 @@ func run(ctx context.Context, f flags) error {
 }
 
 func newManager(f flags) (ctrl.Manager, error) {
-	config, err := startup.Config(f.kubeconfig, "bellwether-hub/"+version)
+	config, err := startup.Config(f.kubeconfig, version.UserAgent("bellwether-hub"))
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
