@@ -210,12 +210,12 @@ lint-workflows: $(ACTIONLINT) ## Check the workflows of GitHub
 
 .PHONY: images
 images: require-registry ## Build the container images for amd64 and arm64, and push them (REGISTRY=registry.example.com/bellwether)
-	go run ./boilerplate/release images $(RELEASE_FLAGS)
+	go run ./release images $(RELEASE_FLAGS)
 
 .PHONY: release
 release: require-registry ## Build a release into ./dist, and push images and chart (VERSION=1.2.3 REGISTRY=registry.example.com/bellwether)
-	@[[ -n '$(VERSION)' ]] || { echo 'say which version is released: make release VERSION=1.2.3 REGISTRY=...' >&2; exit 2; }
-	go run ./boilerplate/release all --output '$(DIST)' $(RELEASE_FLAGS)
+	@[[ -n '$(VERSION)' ]] || { echo 'say which version is released: make release VERSION=1.2.3 REGISTRY=registry.example.com/bellwether' >&2; exit 2; }
+	go run ./release all --output '$(DIST)' $(RELEASE_FLAGS)
 
 .PHONY: require-registry
 require-registry:

@@ -14,10 +14,10 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/release/image"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/release/image"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 	"github.com/bellwether-dev/bellwether/version"
 )

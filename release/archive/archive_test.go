@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/release/archive"
+	"github.com/bellwether-dev/bellwether/release/archive"
 )
 
 var at = time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC)

@@ -25,9 +25,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/cobra"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/release/image"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/release/image"
 	"github.com/bellwether-dev/bellwether/version"
 )
 

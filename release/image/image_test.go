@@ -17,12 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/release/image"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/catalogs/sbom"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 	"github.com/bellwether-dev/bellwether/charts"
+	"github.com/bellwether-dev/bellwether/release/image"
 )
 
 // source is a program that takes a moment to compile.

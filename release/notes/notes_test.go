@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/release/image"
-	"github.com/bellwether-dev/bellwether/boilerplate/release/notes"
+	"github.com/bellwether-dev/bellwether/release/image"
+	"github.com/bellwether-dev/bellwether/release/notes"
 )
 
 // TestNotesSinceTheLastRelease plays two releases in a repository of its own.

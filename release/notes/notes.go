@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/release/image"
+	"github.com/bellwether-dev/bellwether/release/image"
 )
 
 // Commit is a change since the release before.

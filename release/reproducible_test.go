@@ -16,7 +16,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/release/image"
+	"github.com/bellwether-dev/bellwether/release/image"
 )
 
 // TestTwoBuildsOfTheProductGiveTheSameDigest builds hub, agent and command line for both architectures in two copies of
@@ -62,7 +62,7 @@ func digests(t *testing.T) map[string]string {
 // copyTree copies the files of the tree that git knows to a folder of another name.
 func copyTree(t *testing.T) string {
 	t.Helper()
-	root, to := filepath.Join("..", ".."), t.TempDir()
+	root, to := "..", t.TempDir()
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z")
 	list.Dir = root
 	names, err := list.Output()

@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/release/archive"
-	"github.com/bellwether-dev/bellwether/boilerplate/release/image"
-	"github.com/bellwether-dev/bellwether/boilerplate/release/notes"
 	"github.com/bellwether-dev/bellwether/charts"
+	"github.com/bellwether-dev/bellwether/release/archive"
+	"github.com/bellwether-dev/bellwether/release/image"
+	"github.com/bellwether-dev/bellwether/release/notes"
 )
 
 // laptops are the platforms of the archives of the command line, unless options name others.

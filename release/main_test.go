@@ -20,10 +20,10 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	helmregistry "helm.sh/helm/v3/pkg/registry"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/release/image"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/release/image"
 	"github.com/bellwether-dev/bellwether/version"
 )
 
@@ -190,7 +190,7 @@ func TestReleaseNeedsAVersion(t *testing.T) {
 
 // TestMakefileNamesWhatIsThere: the flags that make images passes are those of the command.
 func TestMakefileNamesWhatIsThere(t *testing.T) {
-	text := read(t, filepath.Join("..", ".."), "Makefile")
+	text := read(t, "..", "Makefile")
 	_, line, ok := strings.Cut(text, "\nRELEASE_FLAGS = ")
 	if !ok {
 		t.Fatal("the Makefile has no RELEASE_FLAGS")
