@@ -26,6 +26,15 @@ ARGS ?=
 SEED ?= 0
 DURATION ?= 20m
 LONGEST ?= 3m
+# What make images and make release build: where they push to, the version (by default that of the commit), the image to
+# build on (by default one made of nothing), the platforms, the private key that signs, and the folder for files.
+REGISTRY ?=
+VERSION ?=
+BASE ?=
+PLATFORMS ?= linux/amd64,linux/arm64
+KEY ?=
+DIST ?= dist
+RELEASE_FLAGS = --registry '$(REGISTRY)' --version '$(VERSION)' --base '$(BASE)' --platforms '$(PLATFORMS)' --key '$(KEY)' $(ARGS)
 # What make simulate plays.
 SEEDS ?= 10000
 FIRST ?= 1
@@ -34,6 +43,7 @@ CONTROLLER_GEN := $(BIN)/controller-gen
 CRD_REF_DOCS := $(BIN)/crd-ref-docs
 GOLANGCI_LINT := $(BIN)/golangci-lint
 GOVULNCHECK := $(BIN)/govulncheck
+ACTIONLINT := $(BIN)/actionlint
 
 export CGO_ENABLED ?= 0
 # A cache for each path of a clone, whatever the environment says: findings in it
@@ -73,7 +83,7 @@ install: ## Install the bellwether command, also as a kubectl plugin, into GOBIN
 		ln -sf bellwether "$$dir/kubectl-bellwether" && echo "installed $$dir/bellwether and $$dir/kubectl-bellwether"
 
 .PHONY: check
-check: lint lint-rules ## Run the linters, and prove that the dependency rules bite
+check: lint lint-rules lint-workflows ## Run the linters, and prove that the dependency rules bite
 
 .PHONY: generate
 generate: generate-api generate-rbac generate-go docs ## Write all generated files
@@ -192,6 +202,25 @@ verify-tidy: ## Fail if `go mod tidy` would change a go.mod or go.sum
 tidy: ## Tidy every go.mod
 	@for module in $(MODULES); do (cd $$module && go mod tidy); done
 
+.PHONY: lint-workflows
+lint-workflows: $(ACTIONLINT) ## Check the workflows of GitHub
+	$(ACTIONLINT)
+
+##@ Release
+
+.PHONY: images
+images: require-registry ## Build the container images for amd64 and arm64, and push them (REGISTRY=registry.example.com/bellwether)
+	go run ./release images $(RELEASE_FLAGS)
+
+.PHONY: release
+release: require-registry ## Build a release into ./dist, and push images and chart (VERSION=1.2.3 REGISTRY=registry.example.com/bellwether)
+	@[[ -n '$(VERSION)' ]] || { echo 'say which version is released: make release VERSION=1.2.3 REGISTRY=registry.example.com/bellwether' >&2; exit 2; }
+	go run ./release all --output '$(DIST)' $(RELEASE_FLAGS)
+
+.PHONY: require-registry
+require-registry:
+	@[[ -n '$(REGISTRY)' ]] || { echo 'say where the images go: make images REGISTRY=registry.example.com/bellwether' >&2; exit 2; }
+
 ##@ Generated files, one by one
 
 .PHONY: generate-api
@@ -235,6 +264,9 @@ $(CONTROLLER_GEN): boilerplate/tools/go.mod
 
 $(CRD_REF_DOCS): boilerplate/tools/go.mod
 	@mkdir -p $(BIN) && cd boilerplate/tools && go build -o $@ github.com/elastic/crd-ref-docs
+
+$(ACTIONLINT): boilerplate/tools/go.mod
+	@mkdir -p $(BIN) && cd boilerplate/tools && go build -o $@ github.com/rhysd/actionlint/cmd/actionlint
 
 $(GOLANGCI_LINT): boilerplate/tools/lint/go.mod
 	@mkdir -p $(BIN) && echo "building golangci-lint (the first time this takes minutes)" && \

@@ -15,16 +15,24 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 //go:embed all:bellwether
 var files embed.FS
 
-// Load returns the chart. Its CRDs are in CRDObjects: Helm installs them and
+// registry is where the command line of a release installs the images from; empty for what values.yaml names. The
+// linker sets it.
+var registry string
+
+// Load returns the chart. In a program of a release its version, and so the tag of its images, is that of the release.
+// Its CRDs are in CRDObjects: Helm installs them and
 // leaves them alone afterwards, so who upgrades the hub applies them first. The
 // agent needs none of them.
 func Load() (*chart.Chart, error) {
 	var buffered []*loader.BufferedFile
+	released, isRelease := version.Release()
 	err := fs.WalkDir(files, "bellwether", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -32,6 +40,12 @@ func Load() (*chart.Chart, error) {
 		data, err := files.ReadFile(name)
 		if err != nil {
 			return err
+		}
+		if isRelease {
+			release := Release{Version: released, Registry: registry}
+			if data, err = release.edit(strings.TrimPrefix(name, "bellwether/"), data); err != nil {
+				return err
+			}
 		}
 		buffered = append(buffered, &loader.BufferedFile{Name: strings.TrimPrefix(name, "bellwether/"), Data: data})
 		return nil

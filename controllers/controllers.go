@@ -29,6 +29,8 @@ import (
 
 // HubOptions configure what runs on the hub.
 type HubOptions struct {
+	// Version of the hub, which those of agents are compared with.
+	Version string
 	// LeaseGrace is added to the duration that an agent's Lease names.
 	LeaseGrace time.Duration
 	// Concurrency is the number of objects of a kind reconciled at a time.
@@ -63,7 +65,7 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 	for _, add := range []func() error{
 		func() error {
 			return fleet.Add(mgr, fleet.Options{Grace: o.LeaseGrace, Concurrency: o.Concurrency,
-				Namespace: o.SLO.Namespace})
+				Namespace: o.SLO.Namespace, Version: o.Version})
 		},
 		func() error { return catalog.Add(mgr, o.Catalogs, o.Concurrency) },
 		func() error { return operator.Add(mgr, o.Catalogs, o.Concurrency) },

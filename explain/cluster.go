@@ -172,6 +172,8 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 		switch {
 		case condition.Type == v1alpha1.ConditionOnline, condition.Type == v1alpha1.ConditionAPIServerReachable,
 			condition.Type == v1alpha1.ConditionReconciling, slices.Contains(explained, condition.Reason):
+		case condition.Type == v1alpha1.ConditionVersionSupported:
+			links = append(links, r.versionSkew(condition)...)
 		case condition.Type == v1alpha1.ConditionStalled && condition.Status == metav1.ConditionTrue:
 			links = append(links, r.link(condition, Failed))
 		case condition.Type != v1alpha1.ConditionStalled && condition.Status != metav1.ConditionTrue &&
@@ -183,6 +185,15 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 		}
 	}
 	return links
+}
+
+// versionSkew is a warning: agent and hub go on, also where their versions are too far
+// apart.
+func (r reported) versionSkew(c metav1.Condition) []Link {
+	if c.Status == metav1.ConditionTrue {
+		return nil
+	}
+	return []Link{r.link(c, Degraded)}
 }
 
 // nameOfOLM is OLM with its version, where the agent can tell that.

@@ -85,6 +85,12 @@ The hub serves these in the same way. Only the leader does.
 Gauges are read from the hub's cache at the time of the scrape, so they are as fresh as what the hub decides on, and a series goes with
 its object.
 
+## Every program
+
+Hub, agent and the gate of remote write say which version they are, each replica for itself. For agents the hub has the same in
+` + "`bellwether_fleet_cluster_info`" + `.
+
+%s
 ## Probes
 
 Agents and the hub export these for each EndpointProbe that they run, as blackbox_exporter names them, also with the label ` + "`cluster`" + `.
@@ -121,7 +127,7 @@ func table(all []series.Series) string {
 func TestReference(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "reference", "metrics.md")
 	got := strings.ReplaceAll(fmt.Sprintf(reference, table(series.Exported()), table(series.Hub()),
-		table(series.Probed()), table(series.Prober()), table(series.SliceSender()), table(series.RemoteWriteGate())), "|  |", "| |")
+		table(series.Programs()), table(series.Probed()), table(series.Prober()), table(series.SliceSender()), table(series.RemoteWriteGate())), "|  |", "| |")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

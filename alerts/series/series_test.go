@@ -14,6 +14,7 @@ import (
 var (
 	exported = regexp.MustCompile(`^bellwether_operator_[a-z_]+[a-z]$`)
 	hub      = regexp.MustCompile(`^bellwether_(fleet|operator|rollout|catalog|slo|paging|alert)_[a-z_]+[a-z]$`)
+	programs = regexp.MustCompile(`^bellwether_[a-z_]+[a-z]$`)
 	recorded = regexp.MustCompile(`^bellwether:[a-z_]+:[a-z]+$`)
 	label    = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 )
@@ -28,6 +29,7 @@ func TestNames(t *testing.T) {
 	}{
 		"exported": {series.Exported(), exported},
 		"hub":      {series.Hub(), hub},
+		"programs": {series.Programs(), programs},
 		"recorded": {series.Recorded(), recorded},
 	} {
 		for _, s := range test.all {

@@ -26,6 +26,10 @@ const (
 	ConditionAPIServerReachable = "APIServerReachable"
 	// ConditionOLMAvailable (FleetCluster) is True when the agent found OLM.
 	ConditionOLMAvailable = "OLMAvailable"
+	// ConditionVersionSupported (FleetCluster) is True while the versions of agent and
+	// hub are at most one minor version apart, and False while they are further apart.
+	// It is absent where one of them is not the version of a release.
+	ConditionVersionSupported = "VersionSupported"
 
 	// ConditionBlockedVersionInUse (OperatorCatalog) is there, and True, while
 	// clusters run a version that is blocked; its message names them and says
@@ -120,6 +124,10 @@ const (
 	// ReasonSourcePaused says that the owner of a cluster's source paused it, or moves it
 	// to another management cluster.
 	ReasonSourcePaused = "SourcePaused"
+	// ReasonAgentTooOld and ReasonHubTooOld say that agent and hub are more than one minor
+	// version apart.
+	ReasonAgentTooOld = "AgentTooOld"
+	ReasonHubTooOld   = "HubTooOld"
 	// ReasonOLMMissing says that the cluster does not serve OLM's API.
 	ReasonOLMMissing = "OLMMissing"
 

@@ -26,7 +26,7 @@ const module = "github.com/bellwether-dev/bellwether"
 // own layer; so there is no cycle.
 var layers = [][]string{
 	{"testbed"},
-	{"cmd"},
+	{"cmd", "release"},
 	{"controllers"},
 	{"explain"},
 	{"engines", "rollouts", "dashboards"},
@@ -35,6 +35,7 @@ var layers = [][]string{
 	{"alerts"},
 	{remedies},
 	{"apis", "boilerplate", "charts", "docs", "phrase"},
+	{"version"},
 }
 
 // remedies is the one folder with a layer of its own: everything that reports a reason uses it.

@@ -51,6 +51,53 @@ func (c *Client) PushImage(ctx context.Context, img v1.Image, repository string,
 	return ref.String(), nil
 }
 
+// PushIndex writes an index, with all of its images, to a repository by its digest, and moves no tag. It returns the
+// reference by digest. What is there already is not sent again.
+func (c *Client) PushIndex(ctx context.Context, index v1.ImageIndex, repository string, a Access) (string, error) {
+	target, err := parseRepository(repository, a)
+	if err != nil {
+		return "", err
+	}
+	options, err := c.remoteOptions(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return "", fmt.Errorf("digest index: %w", err)
+	}
+	ref := target.Digest(digest.String())
+	if err := remote.WriteIndex(ref, index, options...); err != nil {
+		return "", fmt.Errorf("push %s: %w", ref, classify(err))
+	}
+	return ref.String(), nil
+}
+
+// Pull returns an image for a platform. Its layers are fetched, and verified, when they are read. An image that
+// is only for others is an error.
+func (c *Client) Pull(ctx context.Context, image string, platform v1.Platform, a Access) (v1.Image, error) {
+	ref, err := parse(image, a)
+	if err != nil {
+		return nil, err
+	}
+	options, err := c.remoteOptions(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	img, err := remote.Image(ref, append(options, remote.WithPlatform(platform))...)
+	if err != nil {
+		return nil, fmt.Errorf("pull %s: %w", ref, classify(err))
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("pull %s: %w", ref, classify(err))
+	}
+	if config.OS != platform.OS || config.Architecture != platform.Architecture {
+		return nil, fmt.Errorf("pull %s: %w: it is for %s/%s", ref, ErrNotFound, config.OS, config.Architecture)
+	}
+	return img, nil
+}
+
 // Copy writes an image, or an index with all of its images, to another repository by its digest. The source is a
 // reference by digest. What is there already is not sent again.
 func (c *Client) Copy(ctx context.Context, from, repository string, source, target Access) (string, error) {

@@ -27,6 +27,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 func parse(image string, a Access) (name.Reference, error) {
@@ -52,7 +54,7 @@ func (c *Client) remoteOptions(ctx context.Context, a Access) ([]remote.Option, 
 	}
 	return []remote.Option{
 		remote.WithContext(ctx), remote.WithTransport(t), remote.WithAuthFromKeychain(keychain),
-		remote.WithUserAgent("bellwether"),
+		remote.WithUserAgent(version.UserAgent("bellwether")),
 		// Controllers come back by themselves, with a back-off of their own.
 		remote.WithRetryBackoff(remote.Backoff{Duration: c.options.Backoff, Factor: 2, Jitter: 0.1, Steps: 2}),
 		remote.WithRetryStatusCodes(), // patientTransport repeats these

@@ -86,6 +86,14 @@ func (c *Client) verifyRemote(ctx context.Context, s Source, keys sign.Keys, dig
 	return keys.Verify(bundles, digest)
 }
 
+// SignatureArtifact is a signature as it is attached, with the annotations by which cosign finds it.
+func SignatureArtifact(bundle []byte) Artifact {
+	return Artifact{Type: sign.BundleMediaType, Content: bundle, Annotations: map[string]string{
+		"dev.sigstore.bundle.content":       "dsse-envelope",
+		"dev.sigstore.bundle.predicateType": sign.PredicateType,
+	}}
+}
+
 // key tells which digest was verified with which keys.
 func (v Verification) key(digest string) string {
 	sum := sha256.Sum256(bytes.Join(v.PublicKeys, []byte{0}))

@@ -410,7 +410,7 @@ func (p *publisher) signature(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.client.Attach(ctx, p.image, signatureArtifact(bundle), p.in.Access); err != nil {
+	if _, err := p.client.Attach(ctx, p.image, oci.SignatureArtifact(bundle), p.in.Access); err != nil {
 		return fmt.Errorf("attach signature: %w", err)
 	}
 	p.report(StageSignature, "signed")
@@ -432,14 +432,6 @@ func (p *publisher) unsigned(ctx context.Context) error {
 	}
 	p.result.Unsigned = len(former) > 0 && len(own) == 0
 	return nil
-}
-
-// signatureArtifact has the annotations by which cosign finds a signature.
-func signatureArtifact(bundle []byte) oci.Artifact {
-	return oci.Artifact{Type: sign.BundleMediaType, Content: bundle, Annotations: map[string]string{
-		"dev.sigstore.bundle.content":       "dsse-envelope",
-		"dev.sigstore.bundle.predicateType": sign.PredicateType,
-	}}
 }
 
 func (p *publisher) tag(ctx context.Context) error {

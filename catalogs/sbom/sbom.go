@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sbom lists what a catalog consists of, as CycloneDX: its bundles, and the images that those run, by digest.
+// For images of programs in Go it lists the modules that a program was built of.
 //
-// Its input is a catalog in memory. It reads no image, so what is within the images is for their own lists to say. The
-// same catalog gives the same bytes: there is no time in them, and the serial number is made from the catalog's digest.
+// Its input is a catalog, or a program's build information, in memory. It reads no image, so what is within the images
+// of a catalog is for their own lists to say. The same input gives the same bytes: there is no time in them, and the
+// serial number is made from the digest.
 package sbom
 
 import (
@@ -49,6 +51,13 @@ func Of(repository, digest string, packages []*catalogs.Package) ([]byte, error)
 			b.bundle(root.BOMRef, p.Name, p.Bundles[bundle])
 		}
 	}
+	components, dependencies := b.sorted()
+	return encode(root, components, dependencies)
+}
+
+// encode writes a list, with a serial number that is made of what it lists.
+func encode(root cyclonedx.Component, components []cyclonedx.Component, dependencies []cyclonedx.Dependency) ([]byte,
+	error) {
 	bom := cyclonedx.NewBOM()
 	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte(root.BOMRef)).URN()
 	bom.Metadata = &cyclonedx.Metadata{
@@ -56,9 +65,7 @@ func Of(repository, digest string, packages []*catalogs.Package) ([]byte, error)
 			Name: "bellwether"}}},
 		Component: &root,
 	}
-	components, dependencies := b.sorted()
 	bom.Components, bom.Dependencies = &components, &dependencies
-
 	var out bytes.Buffer
 	encoder := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false)
 	if err := encoder.EncodeVersion(bom, specVersion); err != nil {

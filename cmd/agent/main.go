@@ -32,10 +32,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers/credentials"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
+	"github.com/bellwether-dev/bellwether/version"
 )
-
-// version is set at build time.
-var version = "dev"
 
 type flags struct {
 	cluster, namespace           string
@@ -82,7 +80,7 @@ func command() *cobra.Command {
 	c := &cobra.Command{
 		Use:           "agent --cluster NAME --hub-kubeconfig FILE | agent --hosted-namespace NAME",
 		Short:         "Bring this cluster's operators to what the hub admitted, by way of OLM",
-		Version:       version,
+		Version:       version.Get().String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -136,6 +134,7 @@ func command() *cobra.Command {
 	c.MarkFlagsOneRequired("cluster", "hosted-namespace")
 	c.MarkFlagsMutuallyExclusive("cluster", "hosted-namespace")
 	c.MarkFlagsRequiredTogether("cluster", "hub-kubeconfig")
+	c.AddCommand(startup.VersionCommand())
 	return c
 }
 
@@ -148,6 +147,9 @@ func run(ctx context.Context, f flags) error {
 	if f.leaseEvery <= 0 || f.leaseFor < 2*f.leaseEvery || f.leaseFor < time.Second {
 		return fmt.Errorf("--lease-duration is %s: it must be at least 1s, and at least twice --lease-renew-interval, "+
 			"which is %s and must be more than 0", f.leaseFor, f.leaseEvery)
+	}
+	if err := startup.AddBuildInfo(metrics.Registry, "agent"); err != nil {
+		return err
 	}
 	p, err := newProcess(f)
 	if err != nil {
@@ -201,7 +203,7 @@ func (p *process) store(local cluster.Cluster) (credentials.Store, error) {
 		Name: client.ObjectKey{Namespace: p.flags.ownNamespace, Name: p.flags.hubSecret}}, nil
 }
 
-func userAgent() string { return "bellwether-agent/" + version }
+func userAgent() string { return version.UserAgent("bellwether-agent") }
 
 func orAll(address string) string {
 	if address == "" {

@@ -37,6 +37,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/credentials"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 // process is what all clusters share that one process serves.
@@ -118,9 +119,10 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 	defer views.Close()
 	f := p.flags
 	connection, err := controllers.AddAgent(hub, local, controllers.AgentOptions{
-		Cluster: t.cluster, Namespace: t.namespace, Holder: p.holder, Version: version, LeaseEvery: f.leaseEvery,
-		OwnNamespace: f.ownNamespace, LeaseFor: f.leaseFor, CountEvery: f.countEvery, MonitorLabels: f.monitorLabels,
-		BackupStores: f.backupStores, BackupSecrets: f.backupSecrets,
+		Cluster: t.cluster, Namespace: t.namespace, Holder: p.holder, Version: version.Get().Version,
+		LeaseEvery: f.leaseEvery, OwnNamespace: f.ownNamespace, LeaseFor: f.leaseFor, CountEvery: f.countEvery,
+		MonitorLabels: f.monitorLabels,
+		BackupStores:  f.backupStores, BackupSecrets: f.backupSecrets,
 		Catalogs: p.catalogs, Views: views, Templates: p.templates, Now: clock.Now, Metrics: t.metrics,
 		Credentials: hubCredentials, Store: store, TokenLifetime: f.hubTokenLifetime, CredentialsSecret: t.secret,
 	})

@@ -7,6 +7,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // an image, and Windows, have none
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 

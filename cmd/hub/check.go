@@ -17,6 +17,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 const checkLong = `Check from within the cluster, with the hub's own permissions, that the API server serves
@@ -49,7 +50,7 @@ func checkCommand() *cobra.Command {
 }
 
 func checkClient(kubeconfig string) (client.Reader, error) {
-	config, err := startup.Config(kubeconfig, "bellwether-hub-check/"+version)
+	config, err := startup.Config(kubeconfig, version.UserAgent("bellwether-hub-check"))
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/remotewrite"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 type gateFlags struct {
@@ -88,6 +89,9 @@ func runGate(ctx context.Context, f gateFlags) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := startup.AddBuildInfo(registry, "remote-write-gate"); err != nil {
+		return err
+	}
 	gate, err := newGate(f, registry)
 	if err != nil {
 		return err
@@ -134,7 +138,7 @@ func newGate(f gateFlags, registry prometheus.Registerer) (*remotewrite.Gate, er
 	if err != nil {
 		return nil, fmt.Errorf("read credentials for the store: %w", err)
 	}
-	config, err := startup.Config(f.kubeconfig, "bellwether-remote-write-gate/"+version)
+	config, err := startup.Config(f.kubeconfig, version.UserAgent("bellwether-remote-write-gate"))
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/bellwether-dev/bellwether/alerts/silences"
@@ -27,10 +28,8 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
+	"github.com/bellwether-dev/bellwether/version"
 )
-
-// version is set at build time.
-var version = "dev"
 
 type flags struct {
 	kubeconfig              string
@@ -66,7 +65,7 @@ func command() *cobra.Command {
 	c := &cobra.Command{
 		Use:           "hub",
 		Short:         "Decide what runs where in the fleet, and roll it out",
-		Version:       version,
+		Version:       version.Get().String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -120,7 +119,7 @@ func command() *cobra.Command {
 	addDiscoveryFlags(fs, &f.discovery)
 	f.logs.Add(fs)
 	startup.AddProfileFlag(fs, &f.pprofAddr)
-	c.AddCommand(gateCommand(), checkCommand())
+	c.AddCommand(gateCommand(), checkCommand(), startup.VersionCommand())
 	return c
 }
 
@@ -181,8 +180,11 @@ func run(ctx context.Context, f flags) error {
 	if err := controllers.AddHub(mgr, controllers.HubOptions{
 		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, MaxChanges: f.maxChanges,
 		Catalogs: catalogs, SLO: f.slo, Paging: f.paging,
-		Silence: f.silence, Discovery: f.discovery,
+		Silence: f.silence, Discovery: f.discovery, Version: version.Get().Version,
 	}); err != nil {
+		return err
+	}
+	if err := startup.AddBuildInfo(metrics.Registry, "hub"); err != nil {
 		return err
 	}
 	if err := startup.AddPing(mgr); err != nil {
@@ -192,7 +194,7 @@ func run(ctx context.Context, f flags) error {
 }
 
 func newManager(f flags) (ctrl.Manager, error) {
-	config, err := startup.Config(f.kubeconfig, "bellwether-hub/"+version)
+	config, err := startup.Config(f.kubeconfig, version.UserAgent("bellwether-hub"))
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
@@ -61,10 +62,12 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads past the cache, where a stale answer would do harm.
 	Live client.Reader
-	// Events reports what was left behind.
+	// Events reports what was left behind, and agents of other versions.
 	Events events.EventRecorder
 	// Namespace is the hub's own, where it records what was left behind.
 	Namespace string
+	// Version of the hub.
+	Version string
 	// Grace is added to what a Lease says of its own duration.
 	Grace time.Duration
 	// Now is the hub's clock.
@@ -81,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cluster *v1alpha1.FleetClust
 	}
 	next := plan.Next(seen.input)
 	applyErr := r.apply(ctx, cluster, seen, next)
-	report(ctx, cluster, next)
+	r.report(ctx, cluster, next)
 	return kit.Result(next.RecheckAfter, applyErr)
 }
 
@@ -110,7 +113,7 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.FleetCluster
 	}
 	return observation{access: seen, input: plan.Input{
 		Now: r.Now(), Cluster: cluster, Namespace: state, Remaining: remaining, AccessInSync: seen.inSync(cluster.Name),
-		Account: seen.uid(), Lease: lease, Operators: operators,
+		Account: seen.uid(), Lease: lease, Operators: operators, HubVersion: r.Version,
 	}}, nil
 }
 
@@ -309,11 +312,20 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, cluster string) error 
 	return client.IgnoreNotFound(r.Client.Delete(ctx, &namespace, only))
 }
 
-func report(ctx context.Context, cluster *v1alpha1.FleetCluster, next plan.Decision) {
+// maxNote is how long the note of an Event may be.
+const maxNote = 1024
+
+func (r *Reconciler) report(ctx context.Context, cluster *v1alpha1.FleetCluster, next plan.Decision) {
 	was := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	is := conditions.Get(next.Status.Conditions, v1alpha1.ConditionReady)
 	if was.Reason != is.Reason {
 		log.FromContext(ctx).Info("Cluster changed state", "from", was.Reason, "to", is.Reason, "message", is.Message)
+	}
+	old := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionVersionSupported)
+	skew := conditions.Get(next.Status.Conditions, v1alpha1.ConditionVersionSupported)
+	if skew.Status == metav1.ConditionFalse && skew.Message != old.Message {
+		r.Events.Eventf(cluster, nil, corev1.EventTypeWarning, skew.Reason, "Reconcile", "%s",
+			phrase.Truncate(skew.Message, maxNote))
 	}
 	cluster.Status = next.Status
 }

@@ -34,6 +34,8 @@ import (
 type Options struct {
 	// Grace is added to the duration that a Lease names.
 	Grace time.Duration
+	// Version of the hub.
+	Version string
 	// Namespace is the hub's own, where it records what was left on clusters.
 	Namespace string
 	// Concurrency is the number of clusters reconciled at a time.
@@ -59,7 +61,7 @@ func named(name string) fields.Selector { return fields.OneTermEqualSelector("me
 func Add(mgr ctrl.Manager, o Options) error {
 	recorder := mgr.GetEventRecorder("bellwether-fleet")
 	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder, Namespace: o.Namespace,
-		Grace: o.Grace, Now: time.Now}
+		Grace: o.Grace, Version: o.Version, Now: time.Now}
 	ofNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return requestFor(obj.GetNamespace())
 	})

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/blang/semver/v4"
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 const labelVersion = "app.kubernetes.io/version"
@@ -29,31 +29,23 @@ func (in Observation) hubVersion() string {
 	return ""
 }
 
-// judgeVersions compares the agents' versions with the hub's. An agent may be one minor version older than its hub, and
-// never newer. Versions that are no semantic versions, such as those of builds for development, are not compared.
+// judgeVersions compares the agents' versions with the hub's.
 func judgeVersions(in Observation) []Finding {
-	hub, err := semver.ParseTolerant(in.hubVersion())
-	if err != nil {
-		return nil
-	}
 	var newer, older []string
 	for _, c := range in.Clusters {
-		agent, err := semver.ParseTolerant(c.Status.Versions.Agent)
-		if err != nil {
-			continue
-		}
 		text := c.Name + " (" + c.Status.Versions.Agent + ")"
-		switch {
-		case agent.Major > hub.Major || agent.Major == hub.Major && agent.Minor > hub.Minor:
+		switch version.Compare(in.hubVersion(), c.Status.Versions.Agent) {
+		case version.SkewHubOld:
 			newer = append(newer, text)
-		case agent.Major < hub.Major || agent.Minor+1 < hub.Minor:
+		case version.SkewAgentOld:
 			older = append(older, text)
 		}
 	}
 	var findings []Finding
 	if len(newer) > 0 {
 		findings = append(findings, Finding{Severity: Warning, Check: CheckVersions, Objects: newer,
-			Text: fmt.Sprintf("the agents of %s are newer than the hub, which is %s: %s", phrase.Count(len(newer),
+			Text: fmt.Sprintf("the agents of %s are more than one minor version newer than the hub, which is %s: "+
+				"%s", phrase.Count(len(newer),
 				"cluster"), in.hubVersion(), phrase.First(newer, shown)),
 			Remedies: []remedy.Action{run("Upgrade the hub first", in.Program+" install hub")}})
 	}

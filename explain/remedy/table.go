@@ -85,6 +85,14 @@ func fleet() []Remedy {
 			"own cluster, so nothing that is shown about this cluster is current.", Do: []Action{
 			run("Check the control plane of the cluster", "kubectl --kubeconfig FILE get --raw /readyz?verbose")},
 			Next: "The agent reports again as soon as the API server answers."},
+		{Reason: v1alpha1.ReasonAgentTooOld, Means: "The agent is more than one minor version older than the hub. " +
+			"Everything goes on, but this pair of versions is not tested.", Do: []Action{
+			run("Upgrade the agent", "bellwether fleet join CLUSTER --cluster-kubeconfig FILE")},
+			Next: "The condition is True as soon as the new agent reports."},
+		{Reason: v1alpha1.ReasonHubTooOld, Means: "The agent is more than one minor version newer than the hub. " +
+			"Everything goes on, but this pair of versions is not tested.", Do: []Action{
+			run("Upgrade the hub", "bellwether install hub")},
+			Next: "The condition is True as soon as the new hub leads."},
 		{Reason: v1alpha1.ReasonOLMMissing, Means: "The cluster does not serve the API of the Operator Lifecycle " +
 			"Manager (OLM).", Do: []Action{do("Install the Operator Lifecycle Manager v0 on the cluster.")},
 			Next: "The agent notices OLM without any further action."},

@@ -46,7 +46,9 @@ type Options struct {
 	Keep bool
 	// Name sets the fleet apart from others on this machine.
 	Name string
-	Out  io.Writer
+	// Images installs hub and agents from container images.
+	Images bool
+	Out    io.Writer
 	// Started, if there is one, is called when the clusters are up, before anything is installed.
 	Started func(context.Context, *platform.Platform) error
 	// Protected, if there is one, is told what the bad version did.
@@ -159,7 +161,8 @@ func (d *demo) step(ctx context.Context, s step) error {
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
 
 func (d *demo) startFleet(ctx context.Context) error {
-	p, err := platform.StartFleet(ctx, platform.Options{Name: d.Name, Monitoring: true, Out: d.Out})
+	p, err := platform.StartFleet(ctx, platform.Options{Name: d.Name, Monitoring: true, Images: d.Images,
+		Out: d.Out})
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func start(ctx context.Context) (*platform.Platform, error) {
 	members := platform.DefaultMembers()
 	p, err := platform.StartFleet(ctx, platform.Options{
 		Name: fmt.Sprintf("e2e-%d", os.Getpid()), Members: append(members, spare), HubReplicas: 2, Monitoring: true,
-		HubProxies: true, Out: os.Stderr,
+		HubProxies: true, Images: true, Out: os.Stderr,
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -73,6 +74,9 @@ type Options struct {
 	Monitoring bool
 	// HubProxies puts a proxy between each member's agent and the hub; Platform.HubProxy returns it.
 	HubProxies bool
+	// Images has hub and agent run from container images, which are made, pushed to a registry and pulled from it; the
+	// chart names them by their digest. Otherwise pods run the programs as they were built.
+	Images bool
 	// Out receives a line per step; nil means silence.
 	Out io.Writer
 }
@@ -84,6 +88,7 @@ type Platform struct {
 	Registry string
 
 	opts         Options
+	published    *published // nil without Options.Images
 	monitoring   *monitoring
 	proxies      map[string]*proxy.Proxy
 	stopRegistry context.CancelFunc
@@ -105,12 +110,13 @@ func StartFleet(ctx context.Context, o Options) (*Platform, error) {
 	for i, m := range o.Members {
 		names[i] = m.Name
 	}
-	f, err := fleet.Start(ctx, fleet.Options{Name: o.Name, Clusters: names, Programs: Programs, Prepare: images,
-		Out: o.Out})
+	p := &Platform{opts: o}
+	var err error
+	p.Fleet, err = fleet.Start(ctx, fleet.Options{Name: o.Name, Clusters: names, Programs: Programs, Out: o.Out,
+		Prepare: func(binaries map[string]string) (map[string]cluster.Image, error) { return p.images(ctx, binaries) }})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, p.published.stop())
 	}
-	p := &Platform{Fleet: f, opts: o}
 	if err := p.startServers(ctx); err != nil {
 		return nil, errors.Join(err, p.Stop(context.WithoutCancel(ctx), true))
 	}
@@ -135,14 +141,23 @@ func (p *Platform) startServers(ctx context.Context) error {
 	return p.startMonitoring(ctx)
 }
 
-// images maps each image to the program that was built for it.
-func images(binaries map[string]string) (map[string]cluster.Image, error) {
-	return map[string]cluster.Image{
-		imageHub:          {Path: binaries[build.Hub]},
-		imageAgent:        {Path: binaries[build.Agent]},
+// images maps each image to the program that was built for it, or that was pulled with it.
+func (p *Platform) images(ctx context.Context, binaries map[string]string) (map[string]cluster.Image, error) {
+	all := map[string]cluster.Image{
 		imageEchoOperator: {Path: binaries[build.EchoOperator]},
 		imageEchoServer:   {Path: binaries[build.EchoServer]},
-	}, nil
+	}
+	if !p.opts.Images {
+		all[imageHub] = cluster.Image{Path: binaries[build.Hub]}
+		all[imageAgent] = cluster.Image{Path: binaries[build.Agent]}
+		return all, nil
+	}
+	var err error
+	if p.published, err = publish(ctx, binaries); err != nil {
+		return nil, err
+	}
+	maps.Copy(all, p.published.pulled)
+	return all, nil
 }
 
 // StartRegistry starts the registry after StopRegistry, with the same address and content.
@@ -200,7 +215,7 @@ func (p *Platform) HubProxy(member string) *proxy.Proxy { return p.proxies[membe
 
 // ReplaceAgent has another program be a member's agent from its next start on.
 func (p *Platform) ReplaceAgent(member, program string) error {
-	return p.Fleet.Cluster(member).ReplaceProgram(imageAgent, program)
+	return p.Fleet.Cluster(member).ReplaceProgram(p.published.name(build.Agent, imageAgent), program)
 }
 
 // Install installs the hub, then joins every member.
@@ -221,6 +236,7 @@ func (p *Platform) InstallHub(ctx context.Context) error {
 		"install", "hub", "--timeout", "3m",
 		"--set", fmt.Sprintf("hub.replicas=%d", max(p.opts.HubReplicas, 1)), "--set", "hub.bindAddress=$(POD_IP)",
 	}
+	args = append(args, p.published.values(build.Hub)...)
 	if p.monitoring != nil {
 		args = append(args, "--set", "hub.slo.prometheusURL="+p.monitoring.URL(),
 			"--set", "hub.paging.alertmanagerFolder="+p.monitoring.pager.folder)
@@ -242,6 +258,7 @@ func (p *Platform) Join(ctx context.Context, m Member) error {
 		"--set", "agent.viewHost=$(POD_IP)", "--set", "agent.bindAddress=$(POD_IP)",
 		"--set", "agent.extraArgs={--lease-renew-interval=2s,--lease-duration=10s}",
 	}
+	args = append(args, p.published.values(build.Agent)...)
 	if way := p.HubProxy(m.Name); way != nil {
 		args = append(args, "--hub-server", "https://"+way.Address())
 	}
@@ -325,5 +342,6 @@ func (p *Platform) Stop(ctx context.Context, keepLogs bool) error {
 	if keepLogs {
 		stop = p.Fleet.StopKeepingLogs
 	}
-	return errors.Join(append(errs, stop(ctx))...)
+	errs = append(errs, stop(ctx))
+	return errors.Join(append(errs, p.published.stop())...)
 }

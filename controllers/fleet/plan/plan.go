@@ -76,6 +76,8 @@ type Input struct {
 	// AccessInSync is true when ServiceAccount, Role, RoleBinding and
 	// ResourceQuota are as they should be.
 	AccessInSync bool
+	// HubVersion is the version of the hub that decides.
+	HubVersion string
 	// Account is the UID of the ServiceAccount; empty if there is none.
 	Account   types.UID
 	Lease     Lease
@@ -124,6 +126,7 @@ func Next(in Input) Decision {
 		d.Status.Versions = bounded(in.Lease.Versions)
 	}
 	d.RecheckAfter = setLiveness(in, &d.Status)
+	setVersion(in, &d.Status)
 	d.Status.StaleSince = staleSince(in)
 	setVeto(in, &d.Status)
 	if in.Cluster.DeletionTimestamp != nil {

@@ -44,8 +44,9 @@ type agent struct {
 	// agent works.
 	kept *v1alpha1.KeptAdmission
 
-	mu  sync.Mutex
-	olm string
+	mu sync.Mutex
+	// version and olm are what the agent reports.
+	version, olm string
 	// unreachableSince is what the agent reports of its own API server.
 	unreachableSince string
 }
@@ -57,7 +58,7 @@ func (h *harness) join(t *testing.T, cluster *v1alpha1.FleetCluster) *agent {
 	t.Cleanup(func() { h.sweep(cluster) })
 	h.reaches(t, cluster, "False NeverJoined")
 	a := &agent{Client: h.as(t, h.agentConfig(t, cluster)), h: h, cluster: cluster,
-		namespace: v1alpha1.ClusterNamespace(cluster.Name), olm: "0.46.0"}
+		namespace: v1alpha1.ClusterNamespace(cluster.Name), version: "test", olm: "0.46.0"}
 	return a
 }
 
@@ -127,7 +128,7 @@ func (a *agent) renew(ctx context.Context) error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		lease.Annotations = map[string]string{
-			v1alpha1.AnnotationAgentVersion: "test", v1alpha1.AnnotationKubernetesVersion: "v1.37.0",
+			v1alpha1.AnnotationAgentVersion: a.version, v1alpha1.AnnotationKubernetesVersion: "v1.37.0",
 			v1alpha1.AnnotationOLMVersion:                a.olm,
 			v1alpha1.AnnotationAPIServerUnreachableSince: a.unreachableSince,
 		}
@@ -135,6 +136,12 @@ func (a *agent) renew(ctx context.Context) error {
 		return nil
 	})
 	return err
+}
+
+func (a *agent) setVersion(version string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.version = version
 }
 
 func (a *agent) setOLM(version string) {

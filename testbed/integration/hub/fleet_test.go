@@ -112,6 +112,33 @@ func TestTransitionsAreTold(t *testing.T) {
 	})
 }
 
+// TestVersionSkewIsTold: an agent more than one minor version away from the hub is a warning, until it is upgraded.
+func TestVersionSkewIsTold(t *testing.T) {
+	h := start(t)
+	cluster := fleetCluster("skewed")
+	a := h.join(t, cluster)
+	defer a.live(t)()
+	for _, step := range []struct{ agent, want string }{
+		{"0.1.4", "AgentTooOld"}, {"0.2.0", v1alpha1.ReasonSucceeded}, {"0.5.0", "HubTooOld"}, {"devel", ""},
+	} {
+		a.setVersion(step.agent)
+		eventually(t, func() error {
+			if err := h.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+				return err
+			}
+			got := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionVersionSupported)
+			if got.Reason != step.want || cluster.Status.Versions.Agent != step.agent {
+				return fmt.Errorf("%w: with agent %s the reason is %q, want %q", errNotYet, step.agent, got.Reason,
+					step.want)
+			}
+			return nil
+		})
+	}
+	h.reaches(t, cluster, "True Succeeded")
+	eventually(t, func() error { return h.told(t, cluster.Name, "AgentTooOld", "0.1.4") })
+	eventually(t, func() error { return h.told(t, cluster.Name, "HubTooOld", "0.5.0") })
+}
+
 func TestRestartedHubKeepsWhatItKnew(t *testing.T) {
 	h := start(t)
 	online, offline := fleetCluster("restart-online"), fleetCluster("restart-offline")

@@ -50,6 +50,7 @@ const (
 	look     = 50 * time.Millisecond
 
 	hubNamespace = "bellwether-system"
+	hubVersion   = "0.3.0"
 	hubUser      = "system:serviceaccount:" + hubNamespace + ":bellwether-hub"
 )
 
@@ -169,7 +170,7 @@ func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 		return
 	}
 	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))
-	must(t, fleet.Add(mgr, fleet.Options{Concurrency: 4, Namespace: hubNamespace}))
+	must(t, fleet.Add(mgr, fleet.Options{Concurrency: 4, Namespace: hubNamespace, Version: hubVersion}))
 	must(t, catalog.Add(mgr, catalogs, 2))
 	must(t, operator.Add(mgr, catalogs, 2))
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 const (
@@ -268,7 +269,7 @@ func (a *app) printReport(f *bundleLint, report lint.Report) error {
 	case command.OutputJSON:
 		text, err = report.JSON()
 	case lintSARIF:
-		text, err = report.SARIF(command.BuildVersion())
+		text, err = report.SARIF(version.Get().Version)
 	default:
 		text = []byte(report.Text(lint.TextStyle{Colour: a.Style().Colour, All: f.all, Program: a.Self}))
 	}

@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 // Deliver prints a text, or writes it to a file.
@@ -83,7 +83,7 @@ func configFlags() *genericclioptions.ConfigFlags {
 	f.DisableCompression, f.ProxyURL, f.TLSServerName, f.CAFile, f.Insecure = nil, nil, nil, nil, nil
 	return f.WithWrapConfigFn(func(c *rest.Config) *rest.Config {
 		c.QPS, c.Burst = 50, 100
-		c.UserAgent = "bellwether/" + BuildVersion()
+		c.UserAgent = version.UserAgent("bellwether")
 		return c
 	})
 }
@@ -171,14 +171,4 @@ func OnlyHolds(c *cobra.Command) {
 		}
 		return exit.Hintf(advice, "there is no command `%s %s`", c.CommandPath(), args[0])
 	}
-}
-
-// BuildVersion is what Go stamped into the program: the module's version, or
-// the commit that it was built from.
-func BuildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
 }

@@ -6,6 +6,7 @@ package fleet
 import (
 	"testing"
 
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
@@ -23,4 +24,7 @@ func TestLists(t *testing.T) {
 func TestDetails(t *testing.T) {
 	cluster := fixture.FleetOfFour()[2]
 	fixture.Golden(t, "cluster", Cluster(&cluster, fixture.Installs()[2:3], fixture.Noon, term.Style{}))
+	cluster.Status.Conditions = append(cluster.Status.Conditions, fixture.Condition(v1alpha1.ConditionVersionSupported,
+		false, v1alpha1.ReasonAgentTooOld, "the agent is version 0.1.0 and the hub 0.3.0"))
+	fixture.Golden(t, "cluster-old-agent", Cluster(&cluster, nil, fixture.Noon, term.Style{}))
 }

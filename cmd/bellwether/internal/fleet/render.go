@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/controllers/discovery/sources"
@@ -30,7 +31,7 @@ func Cluster(c *v1alpha1.FleetCluster, installs []v1alpha1.OperatorInstall, now 
 	facts.Add(term.PlainCells("Hub namespace:", term.OrDash(c.Status.Namespace))...)
 	facts.Add(term.PlainCells("Kubernetes:", term.OrDash(c.Status.Versions.Kubernetes))...)
 	facts.Add(term.Cell{Text: "OLM:"}, olmCell(c))
-	facts.Add(term.PlainCells("Agent:", term.OrDash(c.Status.Versions.Agent))...)
+	facts.Add(term.Cell{Text: "Agent:"}, agentCell(c))
 	facts.Add(term.PlainCells("Offboarding:", string(cmp.Or(c.Spec.Offboarding, v1alpha1.RemovalOrphan)))...)
 	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
 	term.WriteConditions(&out, c.Status.Conditions, now, s)
@@ -93,9 +94,8 @@ func Clusters(list []v1alpha1.FleetCluster, l term.Listing) *term.Table {
 		row := []term.Cell{{Text: c.Name}, clusterState(c), term.OnlineCell(c), operatorsCell(c),
 			{Text: term.OrDash(c.Status.Versions.Kubernetes)}, olmCell(c), {Text: term.Age(l.Now, c.CreationTimestamp)}}
 		if l.Wide {
-			row = append(row, term.PlainCells(term.OrDash(c.Status.Versions.Agent), sourceOf(c),
-				term.OrDash(labels.FormatLabels(c.Labels)),
-				term.Headline(c.Status.Conditions))...)
+			row = append(append(row, agentCell(c)), term.PlainCells(sourceOf(c),
+				term.OrDash(labels.FormatLabels(c.Labels)), term.Headline(c.Status.Conditions))...)
 		}
 		t.Add(row...)
 	}
@@ -130,6 +130,19 @@ func operatorsCell(c *v1alpha1.FleetCluster) term.Cell {
 		return term.Warn.Cell(fmt.Sprintf("%d/%d ready", n.Ready, n.Total))
 	}
 	return term.Cell{Text: fmt.Sprintf("%d/%d ready", n.Ready, n.Total)}
+}
+
+// agentCell returns the version of the agent, and whether it is one that the hub works
+// with.
+func agentCell(c *v1alpha1.FleetCluster) term.Cell {
+	agent := term.OrDash(c.Status.Versions.Agent)
+	switch conditions.Get(c.Status.Conditions, v1alpha1.ConditionVersionSupported).Reason {
+	case v1alpha1.ReasonAgentTooOld:
+		return term.Warn.Cell(agent + " (too old for the hub)")
+	case v1alpha1.ReasonHubTooOld:
+		return term.Warn.Cell(agent + " (too new for the hub)")
+	}
+	return term.Cell{Text: agent}
 }
 
 // olmCell returns the version of OLM on a cluster.

@@ -34,6 +34,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/slo"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/supportbundle"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/why"
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 // Main runs the command line and returns the exit status. args[0] is the
@@ -113,7 +114,7 @@ func New(env *command.Env) *cobra.Command {
 		Use:           "bellwether",
 		Short:         "Manage the operators of a fleet of clusters",
 		Long:          rootLong,
-		Version:       command.BuildVersion(),
+		Version:       version.Get().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: a.Self},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -15,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 func (a *app) versionCommand() *cobra.Command {
@@ -30,15 +30,15 @@ func (a *app) versionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			info := version.Get()
 			v := struct {
-				Version string `json:"version"`
-				Chart   string `json:"chart"`
-				Go      string `json:"go"`
-			}{command.BuildVersion(), ch.AppVersion(), runtime.Version()}
+				version.Info
+				Chart string `json:"chart"`
+			}{info, ch.AppVersion()}
 			if !out.Table() {
 				return out.Value(a.Streams.Out, v)
 			}
-			a.Say("bellwether %s\nbuilt-in hub and agent: %s\n%s\n", v.Version, v.Chart, v.Go)
+			a.Say("bellwether %s\nbuilt-in hub and agent: %s\n%s\n", info, v.Chart, v.Go)
 			return nil
 		},
 	}

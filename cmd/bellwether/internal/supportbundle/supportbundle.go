@@ -27,6 +27,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain/doctor"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/version"
 )
 
 const long = `Collect what is needed to find out what is wrong into one file: the objects of Bellwether,
@@ -87,7 +88,7 @@ func (a *app) make(ctx context.Context, o options) error {
 		return fmt.Errorf("make file: %w", err)
 	}
 	defer func() { _ = os.Remove(out.Name()) }() // it is not there any more if all went well
-	b := newBundle(out, a.Now(), command.BuildVersion())
+	b := newBundle(out, a.Now(), version.Get().Version)
 	a.collect(ctx, b, c, o)
 	if err := errors.Join(b.close(), out.Close(), ctx.Err()); err != nil {
 		return err
@@ -173,7 +174,7 @@ func kube(config *rest.Config, err error) (kubernetes.Interface, error) {
 }
 
 func (a *app) collectVersions(b *bundle) {
-	versions := map[string]string{"bellwether": command.BuildVersion()}
+	versions := map[string]string{"bellwether": version.Get().Version}
 	if chart, err := charts.Load(); err == nil {
 		versions["chart"] = chart.AppVersion()
 	}

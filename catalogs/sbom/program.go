@@ -1,0 +1,53 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sbom
+
+import (
+	"cmp"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/package-url/packageurl-go"
+
+	"github.com/bellwether-dev/bellwether/version"
+)
+
+// OfProgram lists the modules that the program of an image was built of, and Go itself, as CycloneDX JSON. The image is
+// known by its repository and digest.
+func OfProgram(repository, digest string, build *debug.BuildInfo, v version.Info) ([]byte, error) {
+	root := image(repository+"@"+digest, cyclonedx.ComponentTypeContainer)
+	root.Description = "image of " + build.Path
+	main := module(build.Main.Path, v.Version)
+	main.Type = cyclonedx.ComponentTypeApplication
+	if v.Revision != "" {
+		main.Properties = &[]cyclonedx.Property{{Name: "vcs.revision", Value: v.Revision}}
+	}
+	components := []cyclonedx.Component{main, module("std", strings.TrimPrefix(build.GoVersion, "go"))}
+	needs := []string{components[1].BOMRef}
+	for _, m := range build.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		c := module(m.Path, m.Version)
+		components, needs = append(components, c), append(needs, c.BOMRef)
+	}
+	slices.SortFunc(components, func(a, b cyclonedx.Component) int { return cmp.Compare(a.BOMRef, b.BOMRef) })
+	slices.Sort(needs)
+	return encode(root, components, []cyclonedx.Dependency{
+		{Ref: root.BOMRef, Dependencies: &[]string{main.BOMRef}}, {Ref: main.BOMRef, Dependencies: &needs}})
+}
+
+// module is the component of a Go module, by which databases of vulnerabilities know it.
+func module(path, version string) cyclonedx.Component {
+	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version}
+	namespace, name := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		namespace, name = path[:i], path[i+1:]
+	}
+	c.PackageURL = packageurl.NewPackageURL(packageurl.TypeGolang, namespace, name, version, nil, "").ToString()
+	c.BOMRef = c.PackageURL
+	return c
+}

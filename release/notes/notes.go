@@ -1,0 +1,100 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package notes writes the notes of a release from the commits since the one before.
+package notes
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/release/image"
+)
+
+// Commit is a change since the release before.
+type Commit struct{ Hash, Subject string }
+
+// Release is what the notes tell of.
+type Release struct {
+	Version string
+	// Images of the release, and its chart.
+	Images []image.Published
+	// Commits are the newest first.
+	Commits []Commit
+}
+
+// Markdown returns the notes. The subjects of commits are sentences that say what changed, so they are listed as they
+// are.
+func Markdown(r Release) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "# Bellwether %s\n\n## Install\n\n", r.Version)
+	out.WriteString("| | by digest |\n|---|---|\n")
+	for _, i := range r.Images {
+		fmt.Fprintf(&out, "| %s | `%s:%s@%s` |\n", i.Name, i.Repository, i.Tag, i.Digest)
+	}
+	out.WriteString("\nThe files are in `checksums.txt`. Upgrade the CRDs first, with `bellwether install hub` or " +
+		"with `kubectl apply --server-side -f bellwether-crds.yaml`; then the hub, then the agents. Hub and agents " +
+		"may be one minor version apart.\n\n## Changes\n\n")
+	if len(r.Commits) == 0 {
+		out.WriteString("None.\n")
+	}
+	for _, c := range r.Commits {
+		fmt.Fprintf(&out, "- %s (%s)\n", escape(c.Subject), c.Hash)
+	}
+	return out.String()
+}
+
+var escaper = strings.NewReplacer("<", "&lt;", "@", "&#64;")
+
+// escape keeps a subject from being read as HTML or as a mention of somebody.
+func escape(text string) string { return escaper.Replace(text) }
+
+// Since returns the commits since the last tag of a release before this commit; all of them where there is none.
+// Merges are left out.
+func Since(ctx context.Context, root string) ([]Commit, error) {
+	among := "HEAD"
+	if previous, err := git(ctx, root, "describe", "--tags", "--match", "v[0-9]*", "--abbrev=0", "HEAD^"); err == nil {
+		among = strings.TrimSpace(previous) + "..HEAD"
+	}
+	log, err := git(ctx, root, "log", "--no-merges", "--format=%h%x09%s", among)
+	if err != nil {
+		return nil, err
+	}
+	var out []Commit
+	for line := range strings.Lines(log) {
+		hash, subject, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if ok {
+			out = append(out, Commit{Hash: hash, Subject: subject})
+		}
+	}
+	return out, nil
+}
+
+// CommitTime is when the current commit was made. Everything of a release has that time.
+func CommitTime(ctx context.Context, root string) (time.Time, error) {
+	text, err := git(ctx, root, "log", "-1", "--format=%ct")
+	if err != nil {
+		return time.Time{}, err
+	}
+	seconds, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the time of the commit: %w", err)
+	}
+	return time.Unix(seconds, 0).UTC(), nil
+}
+
+func git(ctx context.Context, root string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the callers above name what is run
+	cmd.Dir = root
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("run git %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return out.String(), nil
+}
