@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -57,6 +58,12 @@ type Options struct {
 	// Fast and Slow limit how many runs there are at a time: of probes whose
 	// last run was fast, and of all others. Default: 128, 384.
 	Fast, Slow int
+	// Denied are addresses that no probe connects to, whatever its spec says.
+	Denied []netip.Prefix
+	// NoPrivate refuses private addresses also to probes with spec.allowPrivate, and
+	// Private are addresses that are private besides those that always are.
+	NoPrivate bool
+	Private   []netip.Prefix
 	// Changed is called for each probe with an endpoint whose result differs from
 	// the one before. It must not block.
 	Changed func(types.NamespacedName)
@@ -133,7 +140,8 @@ func New(o Options) *Engine {
 	}
 	return &Engine{
 		options: o,
-		runner:  newRunner(addressResolver{names: net.DefaultResolver, isPrivate: isPrivate}),
+		runner: newRunner(addressResolver{names: net.DefaultResolver, isPrivate: withPrivate(o.Private),
+			denied: o.Denied, noPrivate: o.NoPrivate}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: series.ProbeLateness, Help: "How long after its due time a probe started, in seconds.",
 			Buckets: []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60}, ConstLabels: own,
