@@ -52,6 +52,7 @@ type flags struct {
 	monitorLabels                map[string]string
 	backupStores                 []string
 	backupSecrets                string
+	probeDenied                  []string
 	sender                       senderFlags
 	verbose                      bool
 }
@@ -129,6 +130,8 @@ func command() *cobra.Command {
 			"s3://bucket/prefix?region=eu-central-1; can be repeated, and the first one is the default")
 	fs.StringVar(&f.backupSecrets, "backup-secrets-namespace", "bellwether-system",
 		"namespace on this cluster of the Secrets with the credentials of backup stores")
+	fs.StringSliceVar(&f.probeDenied, "probe-denied-cidrs", nil,
+		"ranges of addresses that no EndpointProbe connects to, whatever its spec says, as in 192.0.2.0/24")
 	f.sender.add(fs)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	c.MarkFlagsOneRequired("cluster", "hosted-namespace")
