@@ -26,8 +26,8 @@ func (f *probeFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.denied, "probe-denied-cidrs", nil,
 		"ranges of addresses that no EndpointProbe connects to from the hub, as in 192.0.2.0/24")
 	fs.StringSliceVar(&f.private, "probe-private-cidrs", privateNetworks,
-		"ranges of addresses that are private to the hub besides loopback, link-local and metadata addresses: those of "+
-			"its pods and Services")
+		"ranges of addresses that are private to the hub besides loopback, link-local and metadata addresses: those "+
+			"of its pods and Services")
 	fs.BoolVar(&f.allowPrivate, "probe-allow-private", false,
 		"let EndpointProbes with spec.allowPrivate connect to private addresses from the hub")
 }

@@ -126,7 +126,8 @@ func equal(a, b string) bool { return a == b }
 func sameResource(a, b string) bool {
 	resourceA, subA, _ := strings.Cut(a, "/")
 	resourceB, subB, _ := strings.Cut(b, "/")
-	return subA == subB && (resourceA == resourceB || resourceA == rbacv1.ResourceAll || resourceB == rbacv1.ResourceAll)
+	return subA == subB &&
+		(resourceA == resourceB || resourceA == rbacv1.ResourceAll || resourceB == rbacv1.ResourceAll)
 }
 
 // sameURL knows URLs that end in a wildcard.

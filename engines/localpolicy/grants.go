@@ -63,7 +63,8 @@ func roleGrants(o *bundles.Object) []grant {
 	}
 	var out []grant
 	for _, rule := range role.Rules {
-		out = append(out, grant{rule: rule, cluster: o.GetKind() == "ClusterRole", from: o.GetKind() + " " + o.GetName()})
+		out = append(out, grant{rule: rule, cluster: o.GetKind() == "ClusterRole",
+			from: o.GetKind() + " " + o.GetName()})
 	}
 	return out
 }

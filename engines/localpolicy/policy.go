@@ -122,7 +122,8 @@ func (s Spec) validate() error {
 		}
 	}
 	for _, rule := range append(s.Permissions.Denied, s.Permissions.Maximum...) {
-		if len(rule.Verbs) == 0 || len(rule.NonResourceURLs) == 0 && (len(rule.APIGroups) == 0 || len(rule.Resources) == 0) {
+		aboutResources := len(rule.APIGroups) > 0 && len(rule.Resources) > 0
+		if len(rule.Verbs) == 0 || len(rule.NonResourceURLs) == 0 && !aboutResources {
 			return fmt.Errorf("permissions: a rule needs verbs, and apiGroups and resources or nonResourceURLs: %s",
 				describe(rule))
 		}

@@ -64,8 +64,9 @@ func TestRelease(t *testing.T) {
 		release v1alpha1.Release
 		says    string
 	}{
-		"nothing is limited":    {"{}", releaseIn("echo", "evil.example.com/x"), ""},
-		"kube-system":           {"{}", releaseIn("kube-system", "quay.io/x"), "namespace kube-system is denied (kube-*)"},
+		"nothing is limited": {"{}", releaseIn("echo", "evil.example.com/x"), ""},
+		"kube-system": {"{}", releaseIn("kube-system", "quay.io/x"),
+			"namespace kube-system is denied (kube-*)"},
 		"the agent's namespace": {"{}", releaseIn(own, "quay.io/x"), "namespace " + own + " is denied"},
 		"the owner's list":      {"deniedNamespaces: [prod-*]", releaseIn("prod-1", "quay.io/x"), "denied (prod-*)"},
 		"which replaces the default": {"deniedNamespaces: [prod-*]", releaseIn("kube-system", "quay.io/x"),
@@ -221,15 +222,22 @@ func TestPermissions(t *testing.T) {
 			rule("", "pods/*", "get"))), "", "ClusterRole r"},
 		"a right that is denied": {secrets, bundleOf(t, asks("permissions", rule("", "secrets", "list"))),
 			v1alpha1.InstallOwnNamespace, "rights that are denied: list secrets in core"},
-		"within a wildcard":     {secrets, bundleOf(t, asks("clusterPermissions", rule("*", "*", "get"))), "", "denied"},
-		"another verb":          {secrets, bundleOf(t, asks("clusterPermissions", rule("", "secrets", "create"))), "", ""},
-		"another resource":      {secrets, bundleOf(t, asks("clusterPermissions", rule("", "secrets/x", "get"))), "", ""},
-		"a role of a bundle":    {escalate, bundleOf(t, nil, role("Role", "r", rule("", "pods", "get"))), "", ""},
-		"which gives rights":    {secrets, bundleOf(t, nil, role("Role", "r", rule("", "secrets", "get"))), "", "Role r"},
-		"a binding to its own":  {secrets, bundleOf(t, nil, role("ClusterRole", "r"), binding("ClusterRole", "r")), "", ""},
-		"to the cluster's own":  {secrets, bundleOf(t, nil, binding("ClusterRole", "cluster-admin")), "", "no limit"},
-		"a webhook for Secrets": {secrets, bundleOf(t, webhook("ValidatingAdmissionWebhook", "", "*")), "", "webhook w"},
-		"for all there is":      {escalate, bundleOf(t, webhook("MutatingAdmissionWebhook", "*", "*/*")), "", "webhook w"},
+		"within a wildcard": {secrets, bundleOf(t, asks("clusterPermissions", rule("*", "*", "get"))), "",
+			"denied"},
+		"another verb": {secrets, bundleOf(t, asks("clusterPermissions", rule("", "secrets", "create"))), "",
+			""},
+		"another resource": {secrets, bundleOf(t, asks("clusterPermissions", rule("", "secrets/x", "get"))), "",
+			""},
+		"a role of a bundle": {escalate, bundleOf(t, nil, role("Role", "r", rule("", "pods", "get"))), "", ""},
+		"which gives rights": {secrets, bundleOf(t, nil, role("Role", "r", rule("", "secrets", "get"))), "",
+			"Role r"},
+		"a binding to its own": {secrets, bundleOf(t, nil, role("ClusterRole", "r"), binding("ClusterRole", "r")),
+			"", ""},
+		"to the cluster's own": {secrets, bundleOf(t, nil, binding("ClusterRole", "cluster-admin")), "", "no limit"},
+		"a webhook for Secrets": {secrets, bundleOf(t, webhook("ValidatingAdmissionWebhook", "", "*")), "",
+			"webhook w"},
+		"for all there is": {escalate, bundleOf(t, webhook("MutatingAdmissionWebhook", "*", "*/*")), "",
+			"webhook w"},
 		"for its own kinds": {secrets, bundleOf(t, webhook("MutatingAdmissionWebhook", "echo.example.com", "things")),
 			"", ""},
 		"an account of others": {secrets, bundleOf(t, func(spec object) {
@@ -257,14 +265,15 @@ func TestPermissions(t *testing.T) {
 func TestImages(t *testing.T) {
 	p := parse(t, "allowedRegistries: [quay.io/team]")
 	objects := bundleOf(t, func(spec object) {
-		containers := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)["template"].(object)["spec"].(object)
-		containers["containers"] = []any{object{"name": "manager", "image": "quay.io/team/echo:v1"}}
+		deployment := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
+		deployment["template"].(object)["spec"].(object)["containers"] = []any{object{"name": "manager", "image": "quay.io/team/echo:v1"}}
 	})
 	digest := "@sha256:" + strings.Repeat("0", 64)
 	refused(t, p.Bundle("echo", "", objects, ""), "")
 	refused(t, p.Bundle("echo", "quay.io/team/bundle"+digest, objects, ""), "")
 	refused(t, p.Bundle("echo", "quay.io/team/bundle:v1", nil, ""), "not fixed by a digest")
-	refused(t, p.Bundle("echo", "quay.io/other/bundle"+digest, objects, ""), "the image of bundle echo is quay.io/other")
+	refused(t, p.Bundle("echo", "quay.io/other/bundle"+digest, objects, ""),
+		"the image of bundle echo is quay.io/other")
 	p = parse(t, "allowedRegistries: [registry.example.com]") // where the Deployment's image is
 	related := bundleOf(t, func(spec object) {
 		spec["relatedImages"] = []any{object{"name": "miner", "image": "evil.example.com/miner"}}

@@ -61,9 +61,9 @@ func Decide(all []v1alpha1.FleetAccess, namespace string, release v1alpha1.Relea
 			}},
 		{func(r rule) bool { return r.permitsKeys(release.Catalog.PublicKeys) },
 			func(names string) string {
-				return names + " requires signatures: the OperatorCatalog has to have spec.verification with no other " +
-					"keys than those of the FleetAccess, and a rollout that began before has to be started again " +
-					"(spec.restart)"
+				return names + " requires signatures: the OperatorCatalog has to have spec.verification with no " +
+					"other keys than those of the FleetAccess, and a rollout that began before has to be started " +
+					"again (spec.restart)"
 			}},
 		{func(r rule) bool { return matches(r.spec.TargetNamespaces, target) },
 			func(names string) string { return names + " does not permit the target namespace " + target }},

@@ -29,10 +29,11 @@ func TestOutsideAccess(t *testing.T) {
 	}{
 		"there is none":    {nil, ""},
 		"all is permitted": {[]v1alpha1.FleetAccess{permit(nil, "*")}, ""},
-		"not the namespace": {[]v1alpha1.FleetAccess{permit(nil, "other")}, "FleetAccess teams does not permit the target " +
-			"namespace echo: not admitted: a, b; it runs, and is left alone, on a, b"},
-		"not these clusters": {[]v1alpha1.FleetAccess{permit(map[string]string{"none": "x"}, "*")}, "FleetAccess teams " +
-			"does not permit this cluster (spec.clusterSelector): not admitted: a, b; it runs, and is left alone, on a, b"},
+		"not the namespace": {[]v1alpha1.FleetAccess{permit(nil, "other")}, "FleetAccess teams does not permit the " +
+			"target namespace echo: not admitted: a, b; it runs, and is left alone, on a, b"},
+		"not these clusters": {[]v1alpha1.FleetAccess{permit(map[string]string{"none": "x"}, "*")}, "FleetAccess " +
+			"teams does not permit this cluster (spec.clusterSelector): not admitted: a, b; " +
+			"it runs, and is left alone, on a, b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := world(t)

@@ -55,7 +55,8 @@ func TestResolveTarget(t *testing.T) {
 	byHand := typed[corev1.Service](t, `{spec: {clusterIP: 10.0.0.7, ports: [{port: 8080}]}}`)
 	headless := typed[corev1.Service](t, `{spec: {clusterIP: None, ports: [{port: 8080}]}}`)
 	alias := typed[corev1.Service](t,
-		`{spec: {type: ExternalName, selector: {app: echo}, clusterIP: 10.0.0.7, externalName: db.example, ports: [{port: 8080}]}}`)
+		`{spec: {type: ExternalName, selector: {app: echo}, clusterIP: 10.0.0.7, `+
+			`externalName: db.example, ports: [{port: 8080}]}}`)
 	ingress := typed[networkingv1.Ingress](t, `
 spec:
   tls: [{hosts: [secure.example, "*.apps.example"]}]
