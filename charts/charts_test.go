@@ -131,12 +131,14 @@ hub:
   topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
   priorityClassName: system-cluster-critical
   userRoles: {create: true, aggregate: true}
+  probes: {allowPrivate: true, privateCIDRs: [10.128.0.0/14, 172.30.0.0/16]}
   podDisruptionBudget: {enabled: true}
   priorityClass: {create: true, value: 5000}
   fleet: {clusters: 1000, operatorsPerCluster: 30}
   logLevel: debug
   networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}
   podMonitor: {enabled: true, labels: {release: prometheus}}
+probes: {deniedCIDRs: [192.0.2.0/24]}
 dashboards:
   labels: {grafana_dashboard: "yes"}
   grafanaOperator: {enabled: true, instanceLabels: {team: sre}}
@@ -148,6 +150,7 @@ agent:
   viewHost: $(POD_IP)
   bindAddress: $(POD_IP)
   viewPorts: {first: 40000, last: 40099}
+  localPolicy: {deniedNamespaces: [kube-*], permissions: {denyClusterWildcards: true}}
   jobs: {namespaces: [checks]}
   remoteWrite: {tokenSecret: {namespace: monitoring, name: sender}, url: "https://metrics.example.com/api/v1/write",
     caSecret: gate-ca, rulesConfigMap: edge-rules}
@@ -340,6 +343,7 @@ func TestCRDs(t *testing.T) {
 		"bellwether.dev_alertsilences",
 		"bellwether.dev_changewindows",
 		"bellwether.dev_endpointprobes",
+		"bellwether.dev_fleetaccesses",
 		"bellwether.dev_fleetclusters",
 		"bellwether.dev_managedoperators",
 		"bellwether.dev_operatorbackups",

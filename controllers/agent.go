@@ -68,6 +68,8 @@ type AgentOptions struct {
 	// credentials.
 	BackupStores  []string
 	BackupSecrets string
+	// Probes bounds what probes connect to.
+	Probes probe.Addresses
 	// Credentials reach the hub, and Store keeps those that are renewed.
 	Credentials *credentials.Credentials
 	Store       credentials.Store
@@ -145,7 +147,8 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 	if err := monitor.Add(hub, local, monitor.Options{Cluster: o.Cluster, Labels: o.MonitorLabels}); err != nil {
 		return nil, err
 	}
-	if err := probe.Add(hub, local, probe.Options{Cluster: o.Cluster, Metrics: o.Metrics}); err != nil {
+	if err := probe.Add(hub, local, probe.Options{Cluster: o.Cluster, Metrics: o.Metrics,
+		Addresses: o.Probes}); err != nil {
 		return nil, err
 	}
 	if err := services.Add(hub, local, o.Namespace,
@@ -178,6 +181,7 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm fu
 	engine := olmv0.New(olmv0.Options{
 		Local: local.GetClient(), Live: local.GetAPIReader(), Hub: hub.GetClient(),
 		Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, OLM: watcher.OLM, Now: o.Now,
+		Policy: readPolicy(local.GetAPIReader(), o.OwnNamespace),
 	}, triggers.Notify)
 	recorder := hub.GetEventRecorder("bellwether-agent")
 	reconciler := &install.Reconciler[*olmv0.Observation, plan.Action]{Hub: hub.GetClient(), Engine: engine,

@@ -48,6 +48,8 @@ type HubOptions struct {
 	Silence silence.Options
 	// Discovery says which objects of other systems FleetClusters are made of.
 	Discovery discovery.Options
+	// Probes bounds what probes that run on the hub connect to.
+	Probes probe.Addresses
 	// Metrics takes the collectors; default: the registry that the manager
 	// serves.
 	Metrics prometheus.Registerer
@@ -81,7 +83,7 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 			o.Discovery.Concurrency = o.Concurrency
 			return discovery.Add(mgr, o.Discovery)
 		},
-		func() error { return probe.Add(mgr, mgr, probe.Options{Metrics: o.Metrics}) },
+		func() error { return probe.Add(mgr, mgr, probe.Options{Metrics: o.Metrics, Addresses: o.Probes}) },
 	} {
 		if err := add(); err != nil {
 			return err

@@ -45,7 +45,36 @@ func (p *pass) judgeApproval(waveName string, g v1alpha1.Gate) v1alpha1.GateStat
 		status.Evidence = fmt.Sprintf("approved by %s: %s", a.By, a.Reason)
 		status.DecidedAt = p.decidedAt(waveName, g.Name, a.At)
 	}
+	if g.Approval == nil || !g.Approval.OnlyForNewPermissions || status.Verdict == v1alpha1.GatePassed {
+		return status
+	}
+	if why := NewPermissions(p.in.Rollout.Spec.Requirements); why != "" {
+		status.Evidence += "; " + why
+		return status
+	}
+	status.Verdict, status.Evidence = v1alpha1.GatePassed, "the release asks for no new permissions"
+	status.DecidedAt = p.decidedAt(waveName, g.Name, metav1.Time{})
 	return status
+}
+
+// maxShownRights bounds how many rights a message names.
+const maxShownRights = 3
+
+// NewPermissions says which rights a release asks for that the versions which clusters
+// run do not have, or that this is not known; empty where there are none.
+func NewPermissions(needs *v1alpha1.ReleaseRequirements) string {
+	switch {
+	case needs == nil:
+		return "it is not known whether the release asks for new permissions"
+	case len(needs.AddedPermissions) > 0:
+		added := needs.AddedPermissions[0]
+		return fmt.Sprintf("the release asks for permissions that %s does not have: %s", added.From,
+			phrase.First(added.Rights, maxShownRights))
+	case needs.NotRead != "":
+		return "it is not known whether the release asks for new permissions: " + needs.NotRead
+	default:
+		return ""
+	}
 }
 
 // decidedAt is what the person's word says, else when the hub first saw it.

@@ -897,3 +897,36 @@ func TestValidateGates(t *testing.T) {
 		})
 	}
 }
+
+// TestApprovalOnlyForNewPermissions: a person is waited for where a release asks for more
+// rights than what runs has, or where that is not known.
+func TestApprovalOnlyForNewPermissions(t *testing.T) {
+	t.Parallel()
+	grown := []v1alpha1.AddedPermissions{{From: "echo.v1.0.0", Rights: []string{"list secrets", "get pods"}}}
+	for name, test := range map[string]struct {
+		needs *v1alpha1.ReleaseRequirements
+		want  string
+	}{
+		"not known": {nil, "Waiting: not approved yet; it is not known whether the release asks for new permissions"},
+		"not read": {&v1alpha1.ReleaseRequirements{NotRead: "no registry"},
+			"Waiting: not approved yet; it is not known whether the release asks for new permissions: no registry"},
+		"none": {&v1alpha1.ReleaseRequirements{}, "Passed: the release asks for no new permissions"},
+		"some": {&v1alpha1.ReleaseRequirements{AddedPermissions: grown}, "Waiting: not approved yet; the release asks " +
+			"for permissions that echo.v1.0.0 does not have: list secrets, get pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			s.wave(0).Gates = []v1alpha1.Gate{{Name: "rights",
+				Approval: &v1alpha1.ApprovalGate{OnlyForNewPermissions: true}}}
+			s.ro.Spec.Requirements = test.needs
+			if got := gateText(s.next()); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+			s.ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "one", Gate: "rights", By: "ann", Reason: "go"}}
+			if got := gateText(s.next()); got != "Passed: approved by ann: go" {
+				t.Errorf("approved: %s", got)
+			}
+		})
+	}
+}

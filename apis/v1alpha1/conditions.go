@@ -40,6 +40,11 @@ const (
 	// held that were rolled back; its message names them.
 	ConditionVersionHeld = "VersionHeld"
 
+	// ConditionOutsideAccess (ManagedOperator) is there, and True, while the operator
+	// selects clusters, or runs on clusters, on which no FleetAccess permits it; its
+	// message names them. What runs is left alone.
+	ConditionOutsideAccess = "OutsideAccess"
+
 	// ConditionPlanned (OperatorRollout) is True once membership is frozen.
 	ConditionPlanned = "Planned"
 
@@ -247,6 +252,15 @@ const (
 	ReasonDependencyNotMet = "DependencyNotMet"
 	// ReasonVetoed says that the owner of the cluster refuses changes there.
 	ReasonVetoed = "Vetoed"
+	// ReasonAccessNotPermitted says that no FleetAccess permits the release on the
+	// cluster.
+	ReasonAccessNotPermitted = "AccessNotPermitted"
+	// ReasonLocalPolicy says that the policy which the owner of the cluster wrote there
+	// does not permit the release.
+	ReasonLocalPolicy = "LocalPolicy"
+	// ReasonLocalPolicyInvalid says that this policy cannot be read, so nothing is
+	// installed or changed.
+	ReasonLocalPolicyInvalid = "LocalPolicyInvalid"
 	// ReasonPreflightFailed says that the release cannot be installed on the cluster.
 	ReasonPreflightFailed = "PreflightFailed"
 	// ReasonPreflightPending says that it is not known yet whether the release can be

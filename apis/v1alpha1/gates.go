@@ -45,7 +45,13 @@ type Gate struct {
 }
 
 // ApprovalGate waits for a person.
-type ApprovalGate struct{}
+type ApprovalGate struct {
+	// OnlyForNewPermissions lets a release pass without a person that asks for no rights
+	// which the versions that clusters run do not have, as spec.requirements of the
+	// OperatorRollout says. Where that is not known a person is waited for.
+	// +optional
+	OnlyForNewPermissions bool `json:"onlyForNewPermissions,omitempty"`
+}
 
 // SLOGate judges by burn rates: the share of bad slices of all clusters of the wave,
 // as a multiple of the share that the objective permits.

@@ -27,6 +27,7 @@ func addKinds(scheme *runtime.Scheme) error {
 		&OperatorBackup{}, &OperatorBackupList{},
 		&ChangeWindow{}, &ChangeWindowList{},
 		&RolloutPolicy{}, &RolloutPolicyList{},
+		&FleetAccess{}, &FleetAccessList{},
 		&PagingPolicy{}, &PagingPolicyList{},
 		&AlertSilence{}, &AlertSilenceList{},
 	)

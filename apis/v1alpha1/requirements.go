@@ -40,6 +40,14 @@ type ReleaseRequirements struct {
 	// +optional
 	RefusedUpgrades []RefusedUpgrade `json:"refusedUpgrades,omitempty"`
 
+	// AddedPermissions are rights that the release asks for, and that bundles which
+	// clusters run do not have. A first installation adds none.
+	// +listType=map
+	// +listMapKey=from
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	AddedPermissions []AddedPermissions `json:"addedPermissions,omitempty"`
+
 	// TooLarge is why the bundle fits on no cluster; empty where it does.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -74,6 +82,21 @@ type RemovedAPI struct {
 	// RemovedIn is the first version of Kubernetes without the API, such as 1.25.
 	// +kubebuilder:validation:MaxLength=16
 	RemovedIn string `json:"removedIn"`
+}
+
+// AddedPermissions are rights that an upgrade adds.
+type AddedPermissions struct {
+	// From is the name of the installed bundle.
+	// +kubebuilder:validation:MaxLength=253
+	From string `json:"from"`
+	// Rights that it does not have: the first ten.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=256
+	Rights []string `json:"rights"`
+	// Omitted is how many there are besides.
+	// +optional
+	Omitted int32 `json:"omitted,omitempty"`
 }
 
 // RefusedUpgrade is an upgrade that the API server refuses.

@@ -177,6 +177,10 @@ type Request struct {
 	// Blocks are in force besides those of the catalog itself, by package. No dependency is taken in a blocked version,
 	// unless it is there already; that Next is not blocked is for whoever admitted it.
 	Blocks map[string][]catalogs.Block
+	// Permit judges each bundle that OLM would install from the view, by its manifests and by the image that OLM takes
+	// them from, which is empty where they are inlined. The manifests are nil where that image is not named by digest. An
+	// error of it is returned as it is. Nil permits everything.
+	Permit func(bundle, image string, objects [][]byte) error
 }
 
 // View reads what a view needs and builds it.
@@ -212,10 +216,49 @@ func (l *Loader) build(ctx context.Context, r Request, p *catalogs.Package) (vie
 	if err != nil {
 		return view.View{}, fmt.Errorf("read dependencies of package %q: %w", r.Package, err)
 	}
-	return view.Build(view.Input{
+	v, err := view.Build(view.Input{
 		Package: p, Channel: r.Channel, Installed: r.Installed, Next: r.Next,
 		Others: others, Present: r.Present, MaxInline: r.MaxInline,
 	})
+	if err != nil || r.Permit == nil {
+		return v, err
+	}
+	return v, l.permit(ctx, r, v, append(others, p))
+}
+
+// permit has each bundle of a view judged that is served in full.
+func (l *Loader) permit(ctx context.Context, r Request, v view.View, packages []*catalogs.Package) error {
+	whole := map[string]*catalogs.Package{}
+	for _, p := range packages {
+		whole[p.Name] = p
+	}
+	for _, served := range v.Bundles {
+		if served.Route == view.Stub {
+			continue
+		}
+		b, image := whole[served.Package].Bundles[served.Name], ""
+		objects := b.Objects
+		if served.Route == view.Unpack {
+			var err error
+			if image, objects, err = l.unpacked(ctx, b, r.Source.Access); err != nil {
+				return fmt.Errorf("read image of bundle %q: %w", b.Name, err)
+			}
+		}
+		if err := r.Permit(b.Name, image, objects); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpacked is what OLM's Job finds in a bundle's image, whatever manifests the catalog has. What a tag names then is not
+// known.
+func (l *Loader) unpacked(ctx context.Context, b *catalogs.Bundle, a oci.Access) (string, [][]byte, error) {
+	if !strings.Contains(b.Image, "@sha256:") {
+		return b.Image, nil, nil
+	}
+	objects, err := l.bundleObjects(ctx, b.Image, a)
+	return b.Image, objects, err
 }
 
 // covered makes sure that a signature of the catalog covers what a bundle installs. It does not where the catalog names

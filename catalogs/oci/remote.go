@@ -144,7 +144,8 @@ func (c *Client) transport(a Access) (http.RoundTripper, error) {
 		MaxIdleConnsPerHost:   4,
 		ForceAttemptHTTP2:     true,
 	}
-	t := verifyingTransport{patientTransport{inner: inner, backoff: c.options.Backoff, sleep: sleep, now: time.Now}}
+	t := verifyingTransport{patientTransport{inner: credentialGuard{inner}, backoff: c.options.Backoff, sleep: sleep,
+		now: time.Now}}
 	c.transports[key] = t
 	return t, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/diff"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/requirements"
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -31,6 +32,8 @@ const (
 	maxRequirement = 512
 	maxVersion     = 128
 	maxName        = 253
+	maxRights      = 10
+	maxRight       = 256
 )
 
 // Upgrades are the upgrade paths to a release from what clusters run: each begins with
@@ -74,6 +77,7 @@ func Requirements(pkg *catalogs.Package, release v1alpha1.Release,
 	r.readRelease(release)
 	for _, path := range upgrades {
 		r.readUpgrade(path)
+		r.readGrowth(path)
 	}
 	r.out.NotRead = phrase.Truncate(strings.Join(r.notRead, "; "), maxRequirement)
 	return r.out
@@ -179,6 +183,23 @@ func (r *requirementsReader) tooLarge(release v1alpha1.Release) string {
 			release.Bundle, size>>10, requirements.MaxPacked>>10)
 	}
 	return ""
+}
+
+// readGrowth compares the rights at both ends of a path.
+func (r *requirementsReader) readGrowth(path []string) {
+	older, newer := r.bundle(path[0]), r.bundle(path[len(path)-1])
+	if older == nil || newer == nil {
+		return
+	}
+	all := diff.AddedPermissions(older, newer)
+	if len(all) == 0 {
+		return
+	}
+	added := v1alpha1.AddedPermissions{From: path[0], Omitted: int32(max(len(all)-maxRights, 0))}
+	for _, right := range all[:min(len(all), maxRights)] {
+		added.Rights = append(added.Rights, phrase.Truncate(right, maxRight))
+	}
+	r.out.AddedPermissions = append(r.out.AddedPermissions, added)
 }
 
 // readUpgrade looks at each hop of a path.

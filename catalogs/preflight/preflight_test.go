@@ -61,6 +61,13 @@ func supporting(b *catalogs.Bundle, value string) *catalogs.Bundle {
 	return b
 }
 
+const (
+	role = `{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": [{` +
+		`"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}`
+	binding = `{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "r"}, ` +
+		`"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "ServiceAccount", "name": "echo"}]}`
+)
+
 func TestRequirements(t *testing.T) {
 	large := []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"text": "` +
 		strings.Repeat("x", 1<<20) + `"}}`)
@@ -113,6 +120,12 @@ func TestRequirements(t *testing.T) {
 			bundles: []*catalogs.Bundle{bundle("1.0.0", crd("Namespaced", "v1alpha1")),
 				bundle("1.1.0", crd("Namespaced", "v1", "v1alpha1")), bundle("1.2.0", namespaced)},
 			want: v1alpha1.ReleaseRequirements{MinKubeVersion: "1.30.0"},
+		},
+		"new permissions": {
+			bundles: []*catalogs.Bundle{bundle("1.0.0", []byte(role), []byte(binding)), bundle("1.1.0"),
+				bundle("1.2.0", []byte(role), []byte(binding))},
+			want: v1alpha1.ReleaseRequirements{MinKubeVersion: "1.30.0", AddedPermissions: []v1alpha1.AddedPermissions{{
+				From: "echo.v1.1.0", Rights: []string{"get pods (service account echo, in its namespaces)"}}}},
 		},
 		"manifests that cannot be read": {
 			bundles: []*catalogs.Bundle{unread},

@@ -12,6 +12,16 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+)
+
+const (
+	// maxConnections bounds those of an endpoint, and maxOfAddress those of one client's address among them: OLM has a
+	// few, and nobody else is to take its place.
+	maxConnections = 256
+	maxOfAddress   = 32
+	// handshakeLimit is how long a client may take to begin.
+	handshakeLimit = 20 * time.Second
 )
 
 // endpoint is one view or catalog that is served: a gRPC server on a port of its own, its present content, and its open
@@ -32,7 +42,11 @@ type endpoint struct {
 func newEndpoint(l net.Listener, served *content) *endpoint {
 	// A catalog's connection is idle nearly always and its requests are tiny, so buffers are kept small.
 	server := grpc.NewServer(grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(16<<10),
-		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(100))
+		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(100), grpc.MaxHeaderListSize(16<<10),
+		// A client that says nothing, or is gone, does not keep its connection. One that is merely idle does: OLM
+		// resolves anew whenever a connection comes back.
+		grpc.ConnectionTimeout(handshakeLimit),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 2 * time.Minute, Timeout: 20 * time.Second}))
 	e := &endpoint{server: server, listener: l, port: l.Addr().(*net.TCPAddr).Port,
 		connections: map[*connection]struct{}{}, idleSince: time.Now()}
 	e.content.Store(served)
@@ -95,21 +109,51 @@ type listener struct {
 	endpoint *endpoint
 }
 
+// Accept closes the connections that are too many.
 func (l *listener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := l.endpoint.register(accepted); c != nil {
+			return c, nil
+		}
+		_ = accepted.Close()
 	}
-	c := &connection{Conn: accepted, endpoint: l.endpoint}
-	l.endpoint.mu.Lock()
-	defer l.endpoint.mu.Unlock()
-	l.endpoint.connections[c] = struct{}{}
-	return c, nil
+}
+
+// register returns nil for a connection that is one too many.
+func (e *endpoint) register(accepted net.Conn) *connection {
+	c := &connection{Conn: accepted, endpoint: e, from: addressOf(accepted)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	same := 0
+	for open := range e.connections {
+		if open.from == c.from {
+			same++
+		}
+	}
+	if len(e.connections) >= maxConnections || same >= maxOfAddress {
+		return nil
+	}
+	e.connections[c] = struct{}{}
+	return c
+}
+
+// addressOf is the client's address without its port.
+func addressOf(c net.Conn) string {
+	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		return c.RemoteAddr().String()
+	}
+	return host
 }
 
 type connection struct {
 	net.Conn
 	endpoint *endpoint
+	from     string
 }
 
 func (c *connection) Close() error {

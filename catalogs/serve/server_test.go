@@ -211,6 +211,34 @@ func TestRestartKeepsThePort(t *testing.T) {
 	}
 }
 
+// TestConnectionsAreBounded: who opens many connections gets no more than its share, and
+// one that was there before works on.
+func TestConnectionsAreBounded(t *testing.T) {
+	s := serve.New(serve.Options{})
+	t.Cleanup(s.Close)
+	addr := set(t, s, "a", hop(t, "", "p.v1.0.0"), 0)
+	olm := dial(t, addr)
+	before := bundles(t, olm)
+	refused := 0
+	for range 100 {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		// A server of HTTP/2 speaks first; one that refuses ends the connection.
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			refused++
+		}
+	}
+	if state, _ := s.State("a"); state.Connections > 32 || refused < 100-32 {
+		t.Errorf("%d connections are open, %d were refused", state.Connections, refused)
+	}
+	if diff := cmp.Diff(before, bundles(t, olm)); diff != "" {
+		t.Errorf("what OLM sees (-before +after):\n%s", diff)
+	}
+}
+
 func TestCloseStopsEverything(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := serve.New(serve.Options{})

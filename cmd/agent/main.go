@@ -50,6 +50,7 @@ type flags struct {
 	monitorLabels                map[string]string
 	backupStores                 []string
 	backupSecrets                string
+	probeDenied                  []string
 	sender                       senderFlags
 	logs                         startup.LogFlags
 	pprofAddr                    string
@@ -128,6 +129,8 @@ func command() *cobra.Command {
 			"s3://bucket/prefix?region=eu-central-1; can be repeated, and the first one is the default")
 	fs.StringVar(&f.backupSecrets, "backup-secrets-namespace", "bellwether-system",
 		"namespace on this cluster of the Secrets with the credentials of backup stores")
+	fs.StringSliceVar(&f.probeDenied, "probe-denied-cidrs", nil,
+		"ranges of addresses that no EndpointProbe connects to, whatever its spec says, as in 192.0.2.0/24")
 	f.sender.add(fs)
 	f.logs.Add(fs)
 	startup.AddProfileFlag(fs, &f.pprofAddr)

@@ -35,6 +35,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/credentials"
+	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
 	"github.com/bellwether-dev/bellwether/version"
@@ -49,6 +50,7 @@ type process struct {
 	templates *templates.Set
 	catalogs  *load.Loader
 	images    *oci.Client
+	probes    probe.Addresses
 }
 
 // Catalogs that were read are kept within a bound of memory.
@@ -70,6 +72,9 @@ func newProcess(f flags) (*process, error) {
 	}
 	if p.ports, err = parsePorts(f.viewPort); err != nil {
 		return nil, fmt.Errorf("--view-ports: %w", err)
+	}
+	if p.probes.Denied, err = startup.Prefixes(f.probeDenied); err != nil {
+		return nil, fmt.Errorf("--probe-denied-cidrs: %w", err)
 	}
 	kept := keptBytes
 	if f.hostedNamespace != "" {
@@ -122,7 +127,7 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 		Cluster: t.cluster, Namespace: t.namespace, Holder: p.holder, Version: version.Get().Version,
 		LeaseEvery: f.leaseEvery, OwnNamespace: f.ownNamespace, LeaseFor: f.leaseFor, CountEvery: f.countEvery,
 		MonitorLabels: f.monitorLabels,
-		BackupStores:  f.backupStores, BackupSecrets: f.backupSecrets,
+		BackupStores:  f.backupStores, BackupSecrets: f.backupSecrets, Probes: p.probes,
 		Catalogs: p.catalogs, Views: views, Templates: p.templates, Now: clock.Now, Metrics: t.metrics,
 		Credentials: hubCredentials, Store: store, TokenLifetime: f.hubTokenLifetime, CredentialsSecret: t.secret,
 	})

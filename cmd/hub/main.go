@@ -51,6 +51,7 @@ type flags struct {
 	paging                  paging.Options
 	silence                 silence.Options
 	discovery               discovery.Options
+	probes                  probeFlags
 }
 
 func main() {
@@ -117,6 +118,7 @@ func command() *cobra.Command {
 	addPagingFlags(fs, &f.paging)
 	addSilenceFlags(fs, &f.silence)
 	addDiscoveryFlags(fs, &f.discovery)
+	f.probes.add(fs)
 	f.logs.Add(fs)
 	startup.AddProfileFlag(fs, &f.pprofAddr)
 	c.AddCommand(gateCommand(), checkCommand(), startup.VersionCommand())
@@ -168,6 +170,10 @@ func run(ctx context.Context, f flags) error {
 	if f.slo.Part, err = rules.ParsePart(f.rulesPart); err != nil || f.slo.Part == rules.Edge {
 		return fmt.Errorf("invalid value %q of --rules-part: use hub, or leave it out", f.rulesPart)
 	}
+	addresses, err := f.probes.addresses()
+	if err != nil {
+		return err
+	}
 	mgr, err := newManager(f)
 	if err != nil {
 		return err
@@ -180,7 +186,8 @@ func run(ctx context.Context, f flags) error {
 	if err := controllers.AddHub(mgr, controllers.HubOptions{
 		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, MaxChanges: f.maxChanges,
 		Catalogs: catalogs, SLO: f.slo, Paging: f.paging,
-		Silence: f.silence, Discovery: f.discovery, Version: version.Get().Version,
+		Silence: f.silence, Discovery: f.discovery, Probes: addresses,
+		Version: version.Get().Version,
 	}); err != nil {
 		return err
 	}

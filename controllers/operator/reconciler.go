@@ -37,7 +37,7 @@ import (
 // +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorrollouts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorinstalls,verbs=get;list;watch;patch;update;delete
-// +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters;operatorcatalogs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=fleetaccesses;fleetclusters;operatorcatalogs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators/finalizers,verbs=update
 
@@ -84,6 +84,7 @@ func (r *Reconciler) observe(ctx context.Context, operator *v1alpha1.ManagedOper
 	in := plan.Input{Now: r.Now(), Operator: operator}
 	for _, gather := range []func(context.Context, *plan.Input) error{
 		r.observeCatalog, r.observeClusters, r.observeInstalls, r.observeRollouts, r.observeClaims,
+		r.observeAccess,
 	} {
 		if err := gather(ctx, &in); err != nil {
 			return in, err
@@ -155,6 +156,7 @@ func observeInstall(o *v1alpha1.OperatorInstall) plan.Install {
 		install.Kept = kept
 	}
 	if o.Spec.Admission != nil {
+		install.Release = &o.Spec.Admission.Release
 		install.Revision = max(install.Revision, o.Spec.Admission.Revision)
 	}
 	if o.Status.Installed != nil {
@@ -173,6 +175,15 @@ func (r *Reconciler) observeRollouts(ctx context.Context, in *plan.Input) error 
 		return fmt.Errorf("list OperatorRollouts: %w", err)
 	}
 	in.Rollouts = list.Items
+	return nil
+}
+
+func (r *Reconciler) observeAccess(ctx context.Context, in *plan.Input) error {
+	var all v1alpha1.FleetAccessList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return fmt.Errorf("list FleetAccess objects: %w", err)
+	}
+	in.Access = all.Items
 	return nil
 }
 

@@ -40,6 +40,7 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 		Owns(&v1alpha1.OperatorRollout{}).
 		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.operatorsInSameNamespace),
 			specChanged).
+		Watches(&v1alpha1.FleetAccess{}, handler.EnqueueRequestsFromMapFunc(r.allOperators)).
 		Watches(&v1alpha1.OperatorCatalog{}, handler.EnqueueRequestsFromMapFunc(r.operatorsOfCatalog)).
 		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.operatorsOfCluster),
 			builder.WithPredicates(clusterChanged)).
@@ -66,6 +67,10 @@ func (r *Reconciler) operatorsInSameNamespace(ctx context.Context, obj client.Ob
 	return r.findOperators(ctx, func(o *v1alpha1.ManagedOperator) bool {
 		return o.UID != obj.GetUID() && plan.TargetNamespace(o.Spec) == namespace
 	})
+}
+
+func (r *Reconciler) allOperators(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.findOperators(ctx, func(*v1alpha1.ManagedOperator) bool { return true })
 }
 
 func (r *Reconciler) operatorsOfCatalog(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -6,6 +6,7 @@ package probe
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -36,15 +37,29 @@ type Options struct {
 	// Cluster is the name of the FleetCluster, on its agent. On the hub it is
 	// empty and follows from the namespace of each EndpointProbe.
 	Cluster string
+	// Addresses are those that probes may connect to.
+	Addresses Addresses
 	// Metrics is where the series of probes are registered.
 	Metrics prometheus.Registerer
+}
+
+// Addresses bound what probes connect to, whatever their specs say.
+type Addresses struct {
+	// Denied to all probes.
+	Denied []netip.Prefix
+	// Private are those that are private besides loopback, link-local and metadata
+	// addresses: such as the ranges of this cluster's pods and Services.
+	Private []netip.Prefix
+	// NoPrivate refuses private addresses also to probes with spec.allowPrivate.
+	NoPrivate bool
 }
 
 // Add runs the EndpointProbes of a cluster: the fleet cluster for an agent, its
 // own for the hub. If the cluster does not serve the kind yet, it waits for it.
 func Add(mgr ctrl.Manager, at cluster.Cluster, o Options) error {
 	changes := newChangeQueue()
-	engine := run.New(run.Options{Cluster: o.Cluster, Changed: changes.add})
+	engine := run.New(run.Options{Cluster: o.Cluster, Changed: changes.add, Denied: o.Addresses.Denied,
+		Private: o.Addresses.Private, NoPrivate: o.Addresses.NoPrivate})
 	if err := o.Metrics.Register(engine); err != nil {
 		return fmt.Errorf("register metrics of probes: %w", err)
 	}

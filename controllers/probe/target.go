@@ -118,6 +118,7 @@ func slimService(object any) (any, error) {
 	}
 	slim := &corev1.Service{ObjectMeta: slimMeta(s.ObjectMeta)}
 	slim.Spec.Type, slim.Spec.ClusterIP = s.Spec.Type, s.Spec.ClusterIP
+	slim.Spec.Selector = s.Spec.Selector
 	for _, port := range s.Spec.Ports {
 		slim.Spec.Ports = append(slim.Spec.Ports, corev1.ServicePort{Port: port.Port})
 	}

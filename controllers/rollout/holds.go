@@ -17,11 +17,12 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/access"
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
 )
 
-// +kubebuilder:rbac:groups=bellwether.dev,resources=changewindows;managedoperators,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=changewindows;fleetaccesses;managedoperators,verbs=get;list;watch
 
 // observeHolds sets what holds back the clusters of an observation.
 func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input) error {
@@ -44,6 +45,9 @@ func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input) error
 		return fmt.Errorf("list change windows: %w", err)
 	}
 	h.Windows = windows.Items
+	if err := r.observeAccess(ctx, in, &h); err != nil {
+		return err
+	}
 	h.Policies = policy.Read(in.Policies, rollouts.PolicyOperator(in.Rollout, in.OperatorLabels))
 	var err error
 	if h.Changes, err = r.observeChanges(ctx, in); err != nil {
@@ -51,6 +55,20 @@ func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input) error
 	}
 	holds.Set(h, in.Clusters)
 	r.refusals.hold(in.Rollout.UID, in.Clusters, in.Now)
+	return nil
+}
+
+// observeAccess finds what the platform team permits.
+func (r *Reconciler) observeAccess(ctx context.Context, in *rollouts.Input, h *holds.Input) error {
+	from := client.Reader(r.Client)
+	if in.Live {
+		from = r.Live
+	}
+	var all v1alpha1.FleetAccessList
+	if err := from.List(ctx, &all); err != nil {
+		return fmt.Errorf("list FleetAccess objects: %w", err)
+	}
+	h.Access = access.Decide(all.Items, in.Rollout.Namespace, in.Rollout.Spec.Release)
 	return nil
 }
 

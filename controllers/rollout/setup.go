@@ -79,6 +79,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.waitingForBatch),
 			builder.WithPredicates(batchChanged)).
 		Watches(&v1alpha1.ChangeWindow{}, handler.EnqueueRequestsFromMapFunc(r.open)).
+		Watches(&v1alpha1.FleetAccess{}, handler.EnqueueRequestsFromMapFunc(r.open)).
 		Watches(&v1alpha1.RolloutPolicy{}, handler.EnqueueRequestsFromMapFunc(r.boundBy),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.ofOperator),

@@ -27,6 +27,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
 )
@@ -57,6 +58,9 @@ type Options struct {
 	Templates *templates.Set
 	// Hub reads the OperatorBackups of the cluster; nil where there are none.
 	Hub client.Reader
+	// Policy returns what the owner of the cluster permits; nil where that is
+	// everything. A nil function says that there is no such policy.
+	Policy func(ctx context.Context) (*localpolicy.Policy, error)
 	// OLM tells whether the cluster serves OLM's API, if that is known already.
 	OLM func() (served, known bool)
 	Now func() time.Time
@@ -171,6 +175,9 @@ func (e *Engine) addOffer(ctx context.Context, r *reader, install *v1alpha1.Oper
 	if request.Stored, err = e.readStored(ctx, o, install); err != nil {
 		return err
 	}
+	if request.Policy, err = e.readPolicy(ctx); err != nil {
+		return err
+	}
 	answer := e.offers.get(client.ObjectKeyFromObject(install), request, o.View.Hash)
 	switch {
 	case answer.pending && now.Sub(answer.since) < pendingGrace:
@@ -184,6 +191,18 @@ func (e *Engine) addOffer(ctx context.Context, r *reader, install *v1alpha1.Oper
 		return err
 	}
 	return e.comparisons.add(ctx, r, client.ObjectKeyFromObject(install))
+}
+
+// readPolicy returns what the owner of the cluster permits.
+func (e *Engine) readPolicy(ctx context.Context) (*localpolicy.Policy, error) {
+	if e.Policy == nil {
+		return nil, nil
+	}
+	policy, err := e.Policy(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read policy of the cluster's owner: %w", err)
+	}
+	return policy, nil
 }
 
 func dataFor(install *v1alpha1.OperatorInstall, address string) templates.Data {

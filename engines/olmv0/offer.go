@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
@@ -143,7 +145,7 @@ func (o *offers) start(key client.ObjectKey, e *entry, r request) {
 		}
 		offer, content, err := o.read(ctx, r)
 		if err != nil {
-			offer, content = plan.Offer{Problem: problemOf(err)}, view.View{}
+			offer, content = plan.Offer{Problem: problemOf(err, r)}, view.View{}
 		}
 		if o.keep(key, e, offer, content) {
 			o.notify(key)
@@ -177,7 +179,10 @@ func (o *offers) forget(key client.ObjectKey) {
 // next hop, or of what is installed where there is none.
 func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, error) {
 	var offer plan.Offer
-	source := r.source()
+	source, err := r.source()
+	if err != nil {
+		return offer, view.View{}, err
+	}
 	pkg, err := o.catalogs.Package(ctx, source, r.Release.Catalog.Digest, r.Release.Package)
 	if err != nil {
 		return offer, view.View{}, err
@@ -202,6 +207,7 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 		Source: source, Digest: r.Release.Catalog.Digest, PullBundles: true,
 		Package: r.Release.Package, Channel: r.Release.Channel, Installed: found.from, Next: found.next,
 		Present: found.present, Blocks: blocksByPackage(r.Blocks), Back: found.wayBack(r.Stored),
+		Permit: r.permit,
 	})
 	if err != nil {
 		return offer, view.View{}, err
@@ -248,8 +254,16 @@ func pendingMessage(pin v1alpha1.CatalogPin, since time.Time) string {
 }
 
 // problemOf says what went wrong, and what a person can do about it.
-func problemOf(err error) *plan.Problem {
+func problemOf(err error, r request) *plan.Problem {
 	reason := reasons.For(err)
+	if reason == v1alpha1.ReasonSignatureMissing || reason == v1alpha1.ReasonSignatureInvalid {
+		if refused := r.Policy.Unsigned(err); refused != nil {
+			err = refused
+		}
+	}
+	if refusal := (*localpolicy.Refusal)(nil); errors.As(err, &refusal) {
+		return &plan.Problem{Reason: refusal.Reason, Message: refusal.Message}
+	}
 	advice := remedy.Advice(reason, remedy.Agent, remedy.Names{})
 	return &plan.Problem{Reason: reason, Message: strings.TrimSpace(err.Error() + ". " + advice)}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
@@ -33,6 +34,8 @@ type request struct {
 	// Consent permits to go back to an older release; nil where that is not
 	// intended.
 	Consent *rollback.Consent
+	// Policy is what the owner of the cluster permits; nil where that is everything.
+	Policy *localpolicy.Policy
 	// Stored is what objects may be stored as in the cluster, where Consent is set.
 	Stored rollback.Stored
 }
@@ -71,14 +74,23 @@ func (r request) identity() string {
 	return string(text)
 }
 
-// source is the pinned catalog's source, with the signature that it must have.
-func (r request) source() oci.Source {
-	pin := r.Release.Catalog
-	s := oci.SourceOf(pin.Source)
-	for _, key := range pin.PublicKeys {
+// source is the pinned catalog's source, with the signature that it must have. Its
+// error says that the owner of the cluster does not permit the release.
+func (r request) source() (oci.Source, error) {
+	keys, err := r.Policy.Release(r.Release)
+	if err != nil {
+		return oci.Source{}, err
+	}
+	s := oci.SourceOf(r.Release.Catalog.Source)
+	for _, key := range keys {
 		s.Verification.PublicKeys = append(s.Verification.PublicKeys, []byte(key))
 	}
-	return s
+	return s, nil
+}
+
+// permit judges a bundle by what the owner of the cluster permits.
+func (r request) permit(bundle, image string, objects [][]byte) error {
+	return r.Policy.Bundle(bundle, image, objects, r.Release.Install.Mode)
 }
 
 // route is how an install gets to its release.

@@ -133,7 +133,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		v1alpha1.ReasonNoUpgradePath:      catalogs.ErrNoPath,
 		v1alpha1.ReasonCatalogUnreachable: oci.ErrUnreachable,
 	} {
-		p := problemOf(fmt.Errorf("read package: %w", err))
+		p := problemOf(fmt.Errorf("read package: %w", err), request{})
 		advice := remedy.Advice(reason, remedy.Agent, remedy.Names{})
 		if p.Reason != reason || !strings.HasPrefix(p.Message, "read package: ") ||
 			!strings.HasSuffix(p.Message, advice) || advice == "" {

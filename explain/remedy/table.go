@@ -370,6 +370,25 @@ func heldBack() []Remedy {
 			run("Ask the cluster's owner. The veto is a ConfigMap beside the agent on the cluster",
 				"kubectl --kubeconfig FILE -n bellwether-system get configmap bellwether-veto -o yaml")},
 			Next: "The cluster is changed as soon as the veto is deleted or over."},
+		{Reason: v1alpha1.ReasonAccessNotPermitted, Means: "The platform team does not permit the namespace of the " +
+			"ManagedOperator to bring this release to the cluster: no FleetAccess does. What runs there is left alone.",
+			Do: []Action{
+				run("See what is permitted", "kubectl get fleetaccesses -o yaml"),
+				do("Change the selector, the catalog or the target namespace of the ManagedOperator to what is " +
+					"permitted, or ask the platform team for a FleetAccess.")},
+			Next: "The cluster is admitted as soon as a FleetAccess permits it."},
+		{Reason: v1alpha1.ReasonLocalPolicy, Means: "The agent refuses the release, because the policy that the " +
+			"owner of the cluster wrote there does not permit it. What ran before goes on running.", Do: []Action{
+			run("Look at the policy. It is a ConfigMap beside the agent on the cluster",
+				"kubectl --kubeconfig FILE -n bellwether-system get configmap bellwether-policy -o yaml"),
+			do("Ask the cluster's owner to permit what the message names, or change the release. If none of your " +
+				"people asked for the release, find out who did: the hub may have been taken over.")},
+			Next: "The agent looks at the policy with each attempt, every half minute."},
+		{Reason: v1alpha1.ReasonLocalPolicyInvalid, Means: "The policy that the owner of the cluster wrote there " +
+			"cannot be read, so the agent installs and changes nothing.", Do: []Action{
+			run("Correct it, or delete it. It is a ConfigMap beside the agent on the cluster",
+				"kubectl --kubeconfig FILE -n bellwether-system edit configmap bellwether-policy")},
+			Next: "The agent looks at the policy with each attempt, every half minute."},
 		{Reason: v1alpha1.ReasonPreflightFailed, Means: "The release cannot be installed on the cluster, for the " +
 			"cause in the message. Nothing was changed there.", Do: []Action{
 			do("If the cluster is the cause, correct what the message names, such as by an upgrade of Kubernetes."),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/access"
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 	"github.com/bellwether-dev/bellwether/rollouts/windows"
@@ -23,6 +24,8 @@ type Input struct {
 	Operator       v1alpha1.OperatorReference
 	OperatorLabels map[string]string
 	Windows        []v1alpha1.ChangeWindow
+	// Access is what FleetAccess objects permit; nil permits everything.
+	Access *access.Decision
 	// Policies may ask for windows.
 	Policies *policy.Set
 	// Dependencies of the operator.
@@ -51,7 +54,7 @@ func Set(in Input, clusters []rollouts.Cluster) {
 	for i := range clusters {
 		c := &clusters[i]
 		c.Holds, c.OpenUntil = nil, time.Time{}
-		c.Holds = add(c.Holds, adopted, unreported(installs, c.Name))
+		c.Holds = add(c.Holds, notPermitted(in.Access, *c), adopted, unreported(installs, c.Name))
 		if veto.Covers(c.Veto, in.Operator) {
 			c.Holds = append(c.Holds, rollouts.Hold{
 				Reason: v1alpha1.ReasonVetoed, Message: veto.Message(c.Veto), Defers: true,
@@ -73,6 +76,17 @@ func Set(in Input, clusters []rollouts.Cluster) {
 		c.Holds = add(c.Holds, unmet(in.Dependencies, c.Name), in.Changes.Busy(c.Name, in.Operator, in.MaxChanges),
 			preflightJob(in.PreflightJob, installs[c.Name], in.Now))
 	}
+}
+
+// notPermitted holds a cluster back for as long as no FleetAccess permits the release
+// there.
+func notPermitted(decision *access.Decision, c rollouts.Cluster) *rollouts.Hold {
+	refusal := decision.Refusal(c.Labels)
+	if refusal == "" {
+		return nil
+	}
+	return &rollouts.Hold{Reason: v1alpha1.ReasonAccessNotPermitted, Message: refusal +
+		"; change the ManagedOperator to what is permitted, or ask the platform team for a FleetAccess"}
 }
 
 // add appends the holds that there are.

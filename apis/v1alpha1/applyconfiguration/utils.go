@@ -19,6 +19,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=bellwether.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AddedPermissions"):
+		return &apisv1alpha1.AddedPermissionsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Admission"):
 		return &apisv1alpha1.AdmissionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AdmissionBatch"):
@@ -35,6 +37,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.AppliedPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Approval"):
 		return &apisv1alpha1.ApprovalApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ApprovalGate"):
+		return &apisv1alpha1.ApprovalGateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackedUpResource"):
 		return &apisv1alpha1.BackedUpResourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupPolicy"):
@@ -109,6 +113,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ErrorBudgetPaceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FailingTarget"):
 		return &apisv1alpha1.FailingTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FleetAccess"):
+		return &apisv1alpha1.FleetAccessApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FleetAccessSpec"):
+		return &apisv1alpha1.FleetAccessSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FleetCluster"):
 		return &apisv1alpha1.FleetClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FleetClusterSpec"):

@@ -147,7 +147,7 @@ priorityClassName: {{ . }}
 {{- /* What everybody may see. */}}
 {{- define "bellwether.rules.view" -}}
 - apiGroups: [bellwether.dev]
-  resources: [alertsilences, changewindows, endpointprobes, fleetclusters, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos, pagingpolicies, rolloutpolicies]
+  resources: [alertsilences, changewindows, endpointprobes, fleetaccesses, fleetclusters, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos, pagingpolicies, rolloutpolicies]
   verbs: [get, list, watch]
 {{- end }}
 

@@ -41,6 +41,8 @@ type Install struct {
 	Blocks string
 	// Holds that the object carries.
 	Holds []v1alpha1.VersionHold
+	// Release is what the cluster was admitted to; nil if that is nothing.
+	Release *v1alpha1.Release
 	// Kept is what the cluster keeps of the operator, which the hub does not know of.
 	Kept *v1alpha1.KeptAdmission
 	// Drift is the policy that the object carries; empty means Report.
@@ -81,6 +83,8 @@ type Input struct {
 	Rollouts []v1alpha1.OperatorRollout
 	// Claims of others, in any order.
 	Claims []Claim
+	// Access are all FleetAccess objects.
+	Access []v1alpha1.FleetAccess
 	// Cycle is a way by which the operator depends on itself; empty if it does not.
 	Cycle string
 }
@@ -164,6 +168,7 @@ func Next(in Input) Decision {
 	p.prune()
 	p.recordHistory()
 	p.reportHolds()
+	p.reportAccess()
 	conditions.Summarize(&p.decision.Status.Conditions, in.Operator.Generation, summary)
 	return p.decision
 }

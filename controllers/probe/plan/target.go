@@ -92,9 +92,10 @@ func serviceTarget(namespace string, want *v1alpha1.ServiceTarget, service *core
 	if scheme == v1alpha1.ProbeHTTP || scheme == v1alpha1.ProbeHTTPS {
 		target.URL += pathOrRoot(want.Path)
 	}
-	// A headless Service has no address, and an ExternalName must not be
-	// trusted: both are looked up by name.
-	if address, err := netip.ParseAddr(service.Spec.ClusterIP); err == nil &&
+	// A headless Service has no address, and neither an ExternalName nor a Service
+	// without a selector, whose endpoints somebody wrote, must be trusted: all of them
+	// are looked up by name.
+	if address, err := netip.ParseAddr(service.Spec.ClusterIP); err == nil && len(service.Spec.Selector) > 0 &&
 		service.Spec.Type != corev1.ServiceTypeExternalName {
 		target.Address = address
 	}

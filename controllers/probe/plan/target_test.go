@@ -51,10 +51,12 @@ func typed[T any](t *testing.T, text string) *T {
 }
 
 func TestResolveTarget(t *testing.T) {
-	service := typed[corev1.Service](t, `{spec: {clusterIP: 10.0.0.7, ports: [{port: 8080}]}}`)
+	service := typed[corev1.Service](t, `{spec: {clusterIP: 10.0.0.7, selector: {app: echo}, ports: [{port: 8080}]}}`)
+	byHand := typed[corev1.Service](t, `{spec: {clusterIP: 10.0.0.7, ports: [{port: 8080}]}}`)
 	headless := typed[corev1.Service](t, `{spec: {clusterIP: None, ports: [{port: 8080}]}}`)
 	alias := typed[corev1.Service](t,
-		`{spec: {type: ExternalName, clusterIP: 10.0.0.7, externalName: db.example, ports: [{port: 8080}]}}`)
+		`{spec: {type: ExternalName, selector: {app: echo}, clusterIP: 10.0.0.7, `+
+			`externalName: db.example, ports: [{port: 8080}]}}`)
 	ingress := typed[networkingv1.Ingress](t, `
 spec:
   tls: [{hosts: [secure.example, "*.apps.example"]}]
@@ -106,6 +108,8 @@ spec:
 			want: "tcp://db.example:5432"},
 		"a Service": {target: of(v1alpha1.ServiceTarget{Port: 8080}),
 			object: Object{Service: service}, want: "http://echo.ns.svc:8080/", address: "10.0.0.7"},
+		"a Service whose endpoints somebody wrote is looked up": {target: of(v1alpha1.ServiceTarget{Port: 8080}),
+			object: Object{Service: byHand}, want: "http://echo.ns.svc:8080/"},
 		"a Service's path": {target: of(v1alpha1.ServiceTarget{Port: 8080, Scheme: "https",
 			Path: "/readyz"}), object: Object{Service: service}, want: "https://echo.ns.svc:8080/readyz",
 			address: "10.0.0.7"},

@@ -11,6 +11,10 @@ import (
 	"net/netip"
 )
 
+// errAddressDenied says that the one who runs this process denies an address to every
+// probe. It comes with errAddressRefused.
+var errAddressDenied = errors.New("denied here")
+
 // errAddressRefused says that a probe, or a redirect that it follows, led to an
 // address that is private to this machine or its cloud.
 var errAddressRefused = errors.New("address refused")
@@ -53,13 +57,26 @@ func isPrivate(a netip.Addr) bool {
 			return true
 		}
 	}
+	inner, wrapped := unwrap(a)
+	return wrapped && isPrivate(inner)
+}
+
+// withPrivate is isPrivate with more addresses.
+func withPrivate(more []netip.Prefix) func(netip.Addr) bool {
+	own := addressResolver{denied: more}
+	return func(a netip.Addr) bool { return isPrivate(a) || own.isDenied(a) }
+}
+
+// unwrap returns the IPv4 address that a translator on the way to an IPv6 address would
+// lead to.
+func unwrap(a netip.Addr) (netip.Addr, bool) {
 	for _, w := range embeddedIPv4 {
 		if w.prefix.Contains(a) {
 			bytes := a.As16()
-			return isPrivate(netip.AddrFrom4([4]byte(bytes[w.offset : w.offset+4])))
+			return netip.AddrFrom4([4]byte(bytes[w.offset : w.offset+4])), true
 		}
 	}
-	return false
+	return netip.Addr{}, false
 }
 
 // nameResolver looks up names. It is net.DefaultResolver outside of tests.
@@ -73,6 +90,38 @@ type addressResolver struct {
 	names nameResolver
 	// isPrivate says which addresses need spec.allowPrivate.
 	isPrivate func(netip.Addr) bool
+	// denied are addresses that spec.allowPrivate does not permit either, and neither
+	// does a target that is an object. Nothing that is private is permitted where
+	// noPrivate is set.
+	denied    []netip.Prefix
+	noPrivate bool
+}
+
+// permit returns why a probe must not connect to an address; nil if it may. trusted says
+// that the address is that of an object which the probe names.
+func (g addressResolver) permit(host string, address netip.Addr, allowPrivate, trusted bool) error {
+	if host != address.String() {
+		host += ", which is " + address.String() + ","
+	}
+	switch private := g.isPrivate(address); {
+	case g.isDenied(address), private && allowPrivate && g.noPrivate && !trusted:
+		return fmt.Errorf("%w: %s is %w to all probes", errAddressRefused, host, errAddressDenied)
+	case private && !allowPrivate && !trusted:
+		return fmt.Errorf("%w: %s is private to the machine that probes or to its cloud", errAddressRefused, host)
+	}
+	return nil
+}
+
+// isDenied also knows IPv4 addresses that are wrapped into IPv6 ones.
+func (g addressResolver) isDenied(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	for _, prefix := range g.denied {
+		if prefix.Contains(a) {
+			return true
+		}
+	}
+	inner, wrapped := unwrap(a)
+	return wrapped && g.isDenied(inner)
 }
 
 // resolve returns the address of a host, IPv4 if there is one. The caller
@@ -90,12 +139,8 @@ func (g addressResolver) resolve(ctx context.Context, host string, allowPrivate 
 		}
 	}
 	address = address.Unmap()
-	if !allowPrivate && g.isPrivate(address) {
-		if host != address.String() {
-			host += ", which is " + address.String() + ","
-		}
-		return netip.Addr{}, fmt.Errorf("%w: %s is private to the machine that probes or to its cloud",
-			errAddressRefused, host)
+	if err := g.permit(host, address, allowPrivate, false); err != nil {
+		return netip.Addr{}, err
 	}
 	return address, nil
 }

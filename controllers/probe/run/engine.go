@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -64,6 +65,12 @@ type Options struct {
 	// MatchingFast and MatchingSlow are the same for probes that match the answer.
 	// Default: 8, 16.
 	MatchingFast, MatchingSlow int
+	// Denied are addresses that no probe connects to, whatever its spec says.
+	Denied []netip.Prefix
+	// NoPrivate refuses private addresses also to probes with spec.allowPrivate, and
+	// Private are addresses that are private besides those that always are.
+	NoPrivate bool
+	Private   []netip.Prefix
 	// Changed is called for each probe with an endpoint whose result differs from
 	// the one before. It must not block.
 	Changed func(types.NamespacedName)
@@ -142,7 +149,8 @@ func New(o Options) *Engine {
 	}
 	return &Engine{
 		options: o,
-		runner:  newRunner(addressResolver{names: net.DefaultResolver, isPrivate: isPrivate}),
+		runner: newRunner(addressResolver{names: net.DefaultResolver, isPrivate: withPrivate(o.Private),
+			denied: o.Denied, noPrivate: o.NoPrivate}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: series.ProbeLateness, Help: "How long after its due time a probe started, in seconds.",
 			Buckets: []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60}, ConstLabels: own,

@@ -60,6 +60,9 @@ func explainOwnError(err error) *plan.Failure {
 	var body *http.MaxBytesError
 	var tooLarge tooLargeError
 	switch {
+	case errors.Is(err, errAddressDenied):
+		return &plan.Failure{Reason: v1alpha1.ReasonAddressRefused, Message: err.Error() +
+			"; spec.allowPrivate does not change that: whoever runs the process that probes denies the address"}
 	case errors.Is(err, errAddressRefused):
 		return &plan.Failure{Reason: v1alpha1.ReasonAddressRefused, Message: err.Error() +
 			"; set spec.allowPrivate to permit it"}

@@ -292,6 +292,8 @@ func (r *socksProxy) connect(p *session, host, port string) (net.Conn, error) {
 	address, err := p.pinned, error(nil)
 	if host != p.host || !address.IsValid() {
 		address, err = r.addresses.resolve(p.ctx, host, p.allowPrivate)
+	} else {
+		err = r.addresses.permit(host, address, p.allowPrivate, true)
 	}
 	resolved := time.Now()
 	defer func() {

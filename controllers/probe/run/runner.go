@@ -135,13 +135,16 @@ func addressSamples(lookup time.Duration, address netip.Addr) []sample {
 // the prober connects to the address that was checked.
 func (r *runner) runOther(ctx context.Context, p *Probe, module config.Module, u *url.URL, pinned netip.Addr) result {
 	begin, address := time.Now(), pinned
-	if !address.IsValid() {
-		var err error
-		if address, err = r.addresses.resolve(ctx, u.Hostname(), p.Spec.AllowPrivate); err != nil {
-			logged := &errorLog{}
-			logged.override(err)
-			return result{failure: explainFailure(ctx, logged, facts{})}
-		}
+	var err error
+	if address.IsValid() {
+		err = r.addresses.permit(u.Hostname(), address, p.Spec.AllowPrivate, true)
+	} else {
+		address, err = r.addresses.resolve(ctx, u.Hostname(), p.Spec.AllowPrivate)
+	}
+	if err != nil {
+		logged := &errorLog{}
+		logged.override(err)
+		return result{failure: explainFailure(ctx, logged, facts{})}
 	}
 	lookup := time.Since(begin)
 	for _, tls := range []*pconfig.TLSConfig{&module.TCP.TLSConfig, &module.DNS.TLSConfig, &module.GRPC.TLSConfig} {

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -453,6 +454,49 @@ func TestPrivate(t *testing.T) {
 	} {
 		if got := isPrivate(netip.MustParseAddr(address)); got != want {
 			t.Errorf("private(%s) is %v, want %v", address, got, want)
+		}
+	}
+}
+
+// TestPermit: what is denied is denied to every probe, also where the target is an
+// object or spec.allowPrivate is set. Private addresses need spec.allowPrivate, and on a
+// hub even that is not enough.
+func TestPermit(t *testing.T) {
+	prefixes := func(texts ...string) []netip.Prefix {
+		var all []netip.Prefix
+		for _, text := range texts {
+			all = append(all, netip.MustParsePrefix(text))
+		}
+		return all
+	}
+	agent := addressResolver{isPrivate: withPrivate(nil), denied: prefixes("192.0.2.0/24", "10.9.0.0/16")}
+	hub := addressResolver{isPrivate: withPrivate(prefixes("10.0.0.0/8", "fd00::/8")), noPrivate: true,
+		denied: prefixes("192.0.2.0/24")}
+	for name, test := range map[string]struct {
+		at                    addressResolver
+		address               string
+		allowPrivate, trusted bool
+		want                  error
+	}{
+		"an agent, a public address":          {agent, "198.51.100.1", false, false, nil},
+		"a network of the cluster":            {agent, "10.0.0.1", false, false, nil},
+		"metadata":                            {agent, "169.254.169.254", false, false, errAddressRefused},
+		"with allowPrivate":                   {agent, "169.254.169.254", true, false, nil},
+		"of a Service":                        {agent, "127.0.0.1", false, true, nil},
+		"a denied address":                    {agent, "192.0.2.1", false, false, errAddressDenied},
+		"a denied one with allowPrivate":      {agent, "192.0.2.1", true, false, errAddressDenied},
+		"a denied one of a Service":           {agent, "10.9.0.1", false, true, errAddressDenied},
+		"a denied one in an IPv6 address":     {agent, "64:ff9b::c000:201", true, false, errAddressDenied},
+		"the hub, a public address":           {hub, "198.51.100.1", false, false, nil},
+		"its own pods":                        {hub, "10.0.0.1", false, false, errAddressRefused},
+		"its own pods with allowPrivate":      {hub, "10.0.0.1", true, false, errAddressDenied},
+		"its own pods in an IPv6 address":     {hub, "::ffff:10.0.0.1", true, false, errAddressDenied},
+		"its own Services, which are of IPv6": {hub, "fd12::1", true, false, errAddressDenied},
+		"the hub itself with allowPrivate":    {hub, "127.0.0.1", true, false, errAddressDenied},
+	} {
+		err := test.at.permit("target", netip.MustParseAddr(test.address), test.allowPrivate, test.trusted)
+		if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, errAddressRefused) {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
 		}
 	}
 }

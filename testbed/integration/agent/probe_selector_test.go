@@ -25,7 +25,7 @@ import (
 func (h *harness) createService(name string, port int32, labels map[string]string) *corev1.Service {
 	h.t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: h.operator, Name: name, Labels: labels},
-		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: port}}}}
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: port}}, Selector: map[string]string{"app": name}}}
 	h.must(h.Create(h.t.Context(), service))
 	return service
 }

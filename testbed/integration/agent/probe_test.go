@@ -57,7 +57,8 @@ func TestProbes(t *testing.T) {
 
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operator, Name: "web"},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 18080}}},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 18080}},
+			Selector: map[string]string{"app": operator}},
 	}
 
 	// The hub names a Service: once the operator has succeeded, and there is a

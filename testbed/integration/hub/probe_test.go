@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
@@ -67,6 +69,27 @@ func TestProbesFromTheHub(t *testing.T) {
 		}
 		return nil
 	})
+	h.refusesPrivateProbes(t, namespace, outside.Spec)
+}
+
+// refusesPrivateProbes plays the author of a probe, who may not set allowPrivate.
+func (h *harness) refusesPrivateProbes(t *testing.T, namespace string, spec v1alpha1.EndpointProbeSpec) {
+	t.Helper()
+	config, err := h.cluster.UserConfig("system:serviceaccount:elsewhere:probing")
+	must(t, err)
+	must(t, h.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "probing"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bellwether-operate"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "elsewhere", Name: "probing"}}}))
+	person := h.as(t, config)
+	private := &v1alpha1.EndpointProbe{Spec: spec}
+	private.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: "private"}
+	if err := person.Create(t.Context(), private); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "needs the verb allow-private") {
+		t.Errorf("who operates sets allowPrivate: %v", err)
+	}
+	private.Spec.AllowPrivate = false
+	must(t, person.Create(t.Context(), private))
+	h.succeeds(t, private, metav1.ConditionFalse, v1alpha1.ReasonAddressRefused)
 }
 
 func (h *harness) succeeds(t *testing.T, p *v1alpha1.EndpointProbe, status metav1.ConditionStatus, reason string) {

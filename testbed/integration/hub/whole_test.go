@@ -163,6 +163,7 @@ func TestWholeHub(t *testing.T) {
 	w.gone(t, w.operator)
 	w.running(map[string]string{})
 	w.rollouts()
+	t.Run("FleetAccess", func(t *testing.T) { fleetAccess(t, h) })
 }
 
 // expectMetrics waits for samples, written as name{label=value,...}.

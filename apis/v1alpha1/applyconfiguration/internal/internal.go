@@ -26,6 +26,21 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.AddedPermissions
+  map:
+    fields:
+    - name: from
+      type:
+        scalar: string
+    - name: omitted
+      type:
+        scalar: numeric
+    - name: rights
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Admission
   map:
     fields:
@@ -214,16 +229,10 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ApprovalGate
   map:
-    elementType:
-      scalar: untyped
-      list:
-        elementType:
-          namedType: __untyped_atomic_
-        elementRelationship: atomic
-      map:
-        elementType:
-          namedType: __untyped_deduced_
-        elementRelationship: separable
+    fields:
+    - name: onlyForNewPermissions
+      type:
+        scalar: boolean
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackedUpResource
   map:
     fields:
@@ -907,6 +916,54 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.FailurePolicy
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.FleetAccess
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.FleetAccessSpec
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.FleetAccessSpec
+  map:
+    fields:
+    - name: clusterSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: namespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: publicKeys
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: reason
+      type:
+        scalar: string
+    - name: registries
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: targetNamespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.FleetCluster
   map:
     fields:
@@ -2740,6 +2797,14 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ReleaseRequirements
   map:
     fields:
+    - name: addedPermissions
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.AddedPermissions
+          elementRelationship: associative
+          keys:
+          - from
     - name: endOfSupport
       type:
         scalar: string

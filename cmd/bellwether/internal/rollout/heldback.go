@@ -16,6 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/access"
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
@@ -29,6 +30,9 @@ func writeHeldBack(out *strings.Builder, in RolloutInput, s term.Style) {
 	}
 	if needs := r.Spec.Requirements; needs != nil && needs.NotRead != "" && !r.Status.Phase.Ended() {
 		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn, "not checked before admission: "+phrase.OneLine(needs.NotRead)))
+	}
+	if needs := r.Spec.Requirements; needs != nil && len(needs.AddedPermissions) > 0 && !r.Status.Phase.Ended() {
+		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn, "warning: "+phrase.OneLine(rollouts.NewPermissions(needs))))
 	}
 	if ended := holds.SupportProblem(r.Spec.Requirements, r.Spec.Release.Bundle, in.Now); ended != "" &&
 		!r.Status.Phase.Ended() {
@@ -65,12 +69,34 @@ func previewHolds(ctx context.Context, h client.Reader, in *PlanInput) error {
 	for i := range in.Installs {
 		all.Installs = append(all.Installs, rollouts.ObserveInstall(&in.Installs[i]))
 	}
+	var permitted v1alpha1.FleetAccessList
+	if err := h.List(ctx, &permitted); err != nil {
+		return fmt.Errorf("list FleetAccess objects: %w", err)
+	}
+	all.Access = access.Decide(permitted.Items, in.Operator.Namespace, in.release())
 	if in.Target != nil {
 		all.Release, all.Requirements = in.Target.Name, requirements(*in)
+		if len(all.Requirements.AddedPermissions) > 0 {
+			in.NewPermissions = rollouts.NewPermissions(all.Requirements)
+		}
 		in.Unsupported = holds.SupportProblem(all.Requirements, all.Release, in.Now)
 	}
 	holds.Set(all, in.Held)
 	return nil
+}
+
+// release is the one that a rollout would have, as far as it matters for who may bring
+// it where.
+func (in PlanInput) release() v1alpha1.Release {
+	release := v1alpha1.Release{Package: in.Operator.Spec.Package,
+		Install: in.Operator.Spec.Install.InstallSettings, Catalog: v1alpha1.CatalogPin{Source: in.catalog.Spec.Source}}
+	if in.catalog.Status.Source != nil {
+		release.Catalog.Source = *in.catalog.Status.Source
+	}
+	if v := in.catalog.Spec.Verification; v != nil {
+		release.Catalog.PublicKeys = v.PublicKeys
+	}
+	return release
 }
 
 // requirements are what the target needs of a cluster, as far as the catalog says so

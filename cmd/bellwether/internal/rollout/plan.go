@@ -156,6 +156,7 @@ func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput) error {
 		return exit.Hint(fmt.Errorf("get catalog %s: %w", key.Name, err),
 			"see `"+h.Self+" catalog list -n "+key.Namespace+"`")
 	}
+	in.catalog = catalog
 	in.Package, in.Unread = readPackage(ctx, catalog, in.Operator.Spec.Package)
 	if in.Unread != nil {
 		if errors.Is(in.Unread, catalogs.ErrNoPackage) {

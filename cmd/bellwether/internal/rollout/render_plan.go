@@ -39,9 +39,13 @@ type PlanInput struct {
 	Target  *catalogs.Bundle
 	// Unsupported warns of a target that is not supported any more.
 	Unsupported string
+	// NewPermissions says which rights the target asks for that what runs does not have;
+	// empty where there are none.
+	NewPermissions string
 	// Policies say what RolloutPolicies make of the waves.
 	Policies policy.Outcome
 	policies *policy.Set
+	catalog  *v1alpha1.OperatorCatalog
 }
 
 // Plan shows what a rollout would do if it were started now.
@@ -187,6 +191,9 @@ func planNotes(in PlanInput) []string {
 	}
 	if in.Unsupported != "" {
 		notes = append(notes, "Warning: "+in.Unsupported+".")
+	}
+	if in.NewPermissions != "" {
+		notes = append(notes, "Warning: "+phrase.OneLine(in.NewPermissions)+".")
 	}
 	var offline, paused []string
 	for i := range in.Clusters {

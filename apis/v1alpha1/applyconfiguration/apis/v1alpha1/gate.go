@@ -5,10 +5,6 @@
 
 package v1alpha1
 
-import (
-	apisv1alpha1 "github.com/bellwether-dev/bellwether/apis/v1alpha1"
-)
-
 // GateApplyConfiguration represents a declarative configuration of the Gate type for use
 // with apply.
 //
@@ -23,7 +19,7 @@ type GateApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// Approval holds the wave's admission back until a person who has the verb
 	// approve on the OperatorRollout approves the wave.
-	Approval *apisv1alpha1.ApprovalGate `json:"approval,omitempty"`
+	Approval *ApprovalGateApplyConfiguration `json:"approval,omitempty"`
 	// SLO fails if the wave's clusters together burn an error budget of the operator
 	// too fast. It needs the rules of the operator's objectives.
 	SLO *SLOGateApplyConfiguration `json:"slo,omitempty"`
@@ -53,8 +49,8 @@ func (b *GateApplyConfiguration) WithName(value string) *GateApplyConfiguration 
 // WithApproval sets the Approval field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Approval field is set to the value of the last call.
-func (b *GateApplyConfiguration) WithApproval(value apisv1alpha1.ApprovalGate) *GateApplyConfiguration {
-	b.Approval = &value
+func (b *GateApplyConfiguration) WithApproval(value *ApprovalGateApplyConfiguration) *GateApplyConfiguration {
+	b.Approval = value
 	return b
 }
 

@@ -27,6 +27,9 @@ type ReleaseRequirementsApplyConfiguration struct {
 	// RefusedUpgrades are the installed bundles from which the API server refuses the
 	// upgrade, because of a change of a CustomResourceDefinition.
 	RefusedUpgrades []RefusedUpgradeApplyConfiguration `json:"refusedUpgrades,omitempty"`
+	// AddedPermissions are rights that the release asks for, and that bundles which
+	// clusters run do not have. A first installation adds none.
+	AddedPermissions []AddedPermissionsApplyConfiguration `json:"addedPermissions,omitempty"`
 	// TooLarge is why the bundle fits on no cluster; empty where it does.
 	TooLarge *string `json:"tooLarge,omitempty"`
 	// NotRead is what could not be read of the bundles, and is not checked therefore;
@@ -86,6 +89,19 @@ func (b *ReleaseRequirementsApplyConfiguration) WithRefusedUpgrades(values ...*R
 			panic("nil value passed to WithRefusedUpgrades")
 		}
 		b.RefusedUpgrades = append(b.RefusedUpgrades, *values[i])
+	}
+	return b
+}
+
+// WithAddedPermissions adds the given value to the AddedPermissions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AddedPermissions field.
+func (b *ReleaseRequirementsApplyConfiguration) WithAddedPermissions(values ...*AddedPermissionsApplyConfiguration) *ReleaseRequirementsApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAddedPermissions")
+		}
+		b.AddedPermissions = append(b.AddedPermissions, *values[i])
 	}
 	return b
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
@@ -22,5 +23,16 @@ func readVeto(live client.Reader, namespace string) func(context.Context) (*v1al
 		}
 		v := veto.Parse(found.Data)
 		return &v, nil
+	}
+}
+
+// readPolicy returns what reads the policy of a cluster's owner past the cache.
+func readPolicy(live client.Reader, namespace string) func(context.Context) (*localpolicy.Policy, error) {
+	return func(ctx context.Context) (*localpolicy.Policy, error) {
+		found, err := kit.FindConfigMap(ctx, live, namespace, localpolicy.ConfigMap)
+		if err != nil || found == nil {
+			return nil, err
+		}
+		return localpolicy.Parse(found.Data, namespace), nil
 	}
 }

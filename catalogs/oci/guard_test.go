@@ -1,0 +1,43 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+)
+
+type always struct{}
+
+func (always) RoundTrip(*http.Request) (*http.Response, error) { return &http.Response{}, nil }
+
+// TestNoCredentialsOverPlainHTTP: not to the registry, and not where it redirects to or
+// has its tokens made.
+func TestNoCredentialsOverPlainHTTP(t *testing.T) {
+	for url, want := range map[string]error{
+		"http://registry.example.com/v2/": ErrDenied, "http://10.0.0.1:5000/v2/": ErrDenied,
+		"http://localhost.example.com/v2/": ErrDenied, "https://registry.example.com/v2/": nil,
+		"http://127.0.0.1:5000/v2/": nil, "http://localhost:5000/v2/": nil, "http://[::1]:5000/v2/": nil,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func() error {
+			resp, err := credentialGuard{always{}}.RoundTrip(req)
+			if resp != nil && resp.Body != nil {
+				_ = resp.Body.Close()
+			}
+			return err
+		}
+		if err := send(); err != nil {
+			t.Errorf("%s without credentials: %v", url, err)
+		}
+		req.Header.Set("Authorization", "Basic YTpi")
+		if err := send(); !errors.Is(err, want) {
+			t.Errorf("%s with credentials: %v, want %v", url, err, want)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localpolicy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+// Bundle judges the content of a bundle that OLM is to install. Objects are its
+// manifests. Image is where OLM takes them from; empty where they are served inline. A
+// nil policy permits everything.
+//
+// A bundle that runs for its own namespace asks for less than one that runs for all:
+// OLM makes cluster-wide rules of namespaced ones where the mode is AllNamespaces.
+func (p *Policy) Bundle(name, image string, objects [][]byte, mode v1alpha1.InstallMode) error {
+	if p == nil || len(p.Spec.AllowedRegistries) == 0 && !p.Spec.Permissions.isSet() {
+		return nil
+	}
+	if image != "" && !strings.Contains(image, "@sha256:") {
+		return refuse("OLM would unpack bundle %s from %s, whose content is not fixed by a digest, so it cannot be "+
+			"judged", name, phrase.Truncate(image, maxShown))
+	}
+	if err := p.registry("the image of bundle "+name, image); err != nil {
+		return err
+	}
+	b, err := bundles.FromManifests(objects, nil)
+	if err != nil {
+		return refuse("the content of bundle %s cannot be judged: %s", name,
+			phrase.Truncate(phrase.OneLine(err.Error()), maxShown))
+	}
+	for _, image := range images(b) {
+		if err := p.registry("an image of bundle "+name, image); err != nil {
+			return err
+		}
+	}
+	if !p.Spec.Permissions.isSet() {
+		return nil
+	}
+	if why := ungraspable(b); why != "" {
+		return refuse("what bundle %s may do has no limit: %s", name, why)
+	}
+	return p.Spec.Permissions.judge(name, grants(b, mode))
+}
+
+// images are those that a bundle runs, and that it says it may run.
+func images(b *bundles.Bundle) []string {
+	var all []string
+	for _, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+			all = append(all, c.Image)
+		}
+	}
+	for _, related := range b.CSV.Spec.RelatedImages {
+		all = append(all, related.Image)
+	}
+	return all
+}
+
+func (p Permissions) judge(name string, all []grant) error {
+	for _, g := range all {
+		if p.DenyClusterWildcards && g.cluster && hasWildcard(g.rule) {
+			return refuse("bundle %s asks for a wildcard in all namespaces, which denyClusterWildcards denies: %s (%s)",
+				name, describe(g.rule), g.from)
+		}
+		for _, denied := range p.Denied {
+			if overlap(denied, g.rule) {
+				return refuse("bundle %s asks for rights that are denied: %s (%s)", name, describe(g.rule), g.from)
+			}
+		}
+		if p.Maximum == nil {
+			continue
+		}
+		if covered, beyond := validation.Covers(p.Maximum, []rbacv1.PolicyRule{g.rule}); !covered {
+			return refuse("bundle %s asks for more than the maximum: %s (%s)", name, describe(beyond[0]), g.from)
+		}
+	}
+	return nil
+}
+
+func hasWildcard(rule rbacv1.PolicyRule) bool {
+	for _, values := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs} {
+		if slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, "*") }) {
+			return true
+		}
+	}
+	return false
+}
+
+// overlap tells whether some request is permitted by both rules.
+func overlap(a, b rbacv1.PolicyRule) bool {
+	if !meet(a.Verbs, b.Verbs, equal) {
+		return false
+	}
+	if meet(a.NonResourceURLs, b.NonResourceURLs, sameURL) {
+		return true
+	}
+	return meet(a.APIGroups, b.APIGroups, equal) && meet(a.Resources, b.Resources, sameResource) &&
+		(len(a.ResourceNames) == 0 || len(b.ResourceNames) == 0 || meet(a.ResourceNames, b.ResourceNames, equal))
+}
+
+// meet tells whether two lists have something in common; a wildcard has with anything.
+func meet(a, b []string, same func(a, b string) bool) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x == rbacv1.ResourceAll || y == rbacv1.ResourceAll || same(x, y) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func equal(a, b string) bool { return a == b }
+
+// sameResource knows "*/status", which is that subresource of every resource.
+func sameResource(a, b string) bool {
+	resourceA, subA, _ := strings.Cut(a, "/")
+	resourceB, subB, _ := strings.Cut(b, "/")
+	return subA == subB &&
+		(resourceA == resourceB || resourceA == rbacv1.ResourceAll || resourceB == rbacv1.ResourceAll)
+}
+
+// sameURL knows URLs that end in a wildcard.
+func sameURL(a, b string) bool {
+	prefixA, anyA := strings.CutSuffix(a, "*")
+	prefixB, anyB := strings.CutSuffix(b, "*")
+	return a == b || anyA && strings.HasPrefix(prefixB, prefixA) || anyB && strings.HasPrefix(prefixA, prefixB)
+}
+
+func describe(rule rbacv1.PolicyRule) string {
+	about := strings.Join(rule.NonResourceURLs, ", ")
+	if len(rule.Resources) > 0 {
+		groups := slices.Clone(rule.APIGroups)
+		for i, group := range groups {
+			if group == "" {
+				groups[i] = "core"
+			}
+		}
+		about = fmt.Sprintf("%s in %s", strings.Join(rule.Resources, ", "), strings.Join(groups, ", "))
+	}
+	if len(rule.ResourceNames) > 0 {
+		about += " named " + strings.Join(rule.ResourceNames, ", ")
+	}
+	return phrase.Truncate(strings.Join(rule.Verbs, ", ")+" "+about, maxShown)
+}

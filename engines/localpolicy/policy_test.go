@@ -1,0 +1,283 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localpolicy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/engines/localpolicy"
+)
+
+const own = "bellwether-system"
+
+func parse(t *testing.T, text string) *localpolicy.Policy {
+	t.Helper()
+	p := localpolicy.Parse(map[string]string{localpolicy.Key: text}, own)
+	if p.Invalid != "" {
+		t.Fatalf("policy is invalid: %s", p.Invalid)
+	}
+	return p
+}
+
+// refused checks the reason and the message of a refusal; an empty message says that
+// there must be none.
+func refused(t *testing.T, err error, says string) {
+	t.Helper()
+	if says == "" {
+		if err != nil {
+			t.Errorf("refused: %v", err)
+		}
+		return
+	}
+	var refusal *localpolicy.Refusal
+	if !errors.As(err, &refusal) || refusal.Reason != v1alpha1.ReasonLocalPolicy ||
+		!strings.Contains(refusal.Message, says) || !strings.Contains(refusal.Message, localpolicy.ConfigMap) {
+		t.Errorf("%v, want a refusal that says %q", err, says)
+	}
+}
+
+func key(t *testing.T) string {
+	t.Helper()
+	pair, err := sign.GenerateKey(sign.Ed25519, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pair.Public)
+}
+
+func releaseIn(namespace, image string, keys ...string) v1alpha1.Release {
+	return v1alpha1.Release{Package: "echo", Version: "1.0.0", Install: v1alpha1.InstallSettings{Namespace: namespace},
+		Catalog: v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: image}, PublicKeys: keys}}
+}
+
+func TestRelease(t *testing.T) {
+	const registries = "allowedRegistries: [registry.example.com/team, quay.io]"
+	tests := map[string]struct {
+		policy  string
+		release v1alpha1.Release
+		says    string
+	}{
+		"nothing is limited": {"{}", releaseIn("echo", "evil.example.com/x"), ""},
+		"kube-system": {"{}", releaseIn("kube-system", "quay.io/x"),
+			"namespace kube-system is denied (kube-*)"},
+		"the agent's namespace": {"{}", releaseIn(own, "quay.io/x"), "namespace " + own + " is denied"},
+		"the owner's list":      {"deniedNamespaces: [prod-*]", releaseIn("prod-1", "quay.io/x"), "denied (prod-*)"},
+		"which replaces the default": {"deniedNamespaces: [prod-*]", releaseIn("kube-system", "quay.io/x"),
+			""},
+		"an empty list":               {"deniedNamespaces: []", releaseIn(own, "quay.io/x"), ""},
+		"a namespace by its package":  {"deniedNamespaces: [echo]", releaseIn("", "quay.io/x"), "namespace echo"},
+		"a repository":                {registries, releaseIn("", "registry.example.com/team/catalog:v1"), ""},
+		"a registry":                  {registries, releaseIn("", "quay.io/any@sha256:"+strings.Repeat("0", 64)), ""},
+		"the same beginning":          {registries, releaseIn("", "registry.example.com/teams/c"), "allowedRegistries"},
+		"another host":                {registries, releaseIn("", "quay.io.evil.example.com/c"), "allowedRegistries"},
+		"another port":                {registries, releaseIn("", "quay.io:5000/c"), "allowedRegistries"},
+		"the default registry":        {registries, releaseIn("", "team/catalog"), "docker.io/team/catalog"},
+		"no image at all":             {registries, releaseIn("", "quay.io/UPPER"), "no reference of an image"},
+		"a directory has no registry": {registries, releaseIn("", ""), "directory"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(t, test.policy).Release(test.release)
+			refused(t, err, test.says)
+		})
+	}
+}
+
+// A hub cannot do without the owner's keys, nor use others.
+func TestTrustedKeys(t *testing.T) {
+	ours, other := key(t), key(t)
+	policy, err := json.Marshal(localpolicy.Spec{TrustedKeys: []string{ours}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parse(t, string(policy))
+	tests := map[string]struct {
+		asked []string
+		want  string
+		says  string
+	}{
+		"the hub asks for none":              {nil, ours, ""},
+		"for the owner's":                    {[]string{ours}, ours, ""},
+		"written otherwise":                  {[]string{"\n" + ours + "\n\n"}, "\n" + ours + "\n\n", ""},
+		"for another one":                    {[]string{other}, "", "none of the 1 signing key"},
+		"for both":                           {[]string{other, ours}, ours, ""},
+		"for something that is no key":       {[]string{"x"}, "", "none of the 1 signing key"},
+		"another key hides behind the first": {[]string{ours + other}, "", "none of the 1 signing key"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			keys, err := p.Release(releaseIn("", "quay.io/x", test.asked...))
+			refused(t, err, test.says)
+			if got := strings.Join(keys, "|"); got != test.want {
+				t.Errorf("keys %q, want %q", got, test.want)
+			}
+		})
+	}
+	refused(t, p.Unsigned(errors.New("no signature")), "not signed by one of trustedKeys (no signature)")
+	if err := parse(t, "{}").Unsigned(errors.New("no signature")); err != nil {
+		t.Errorf("a policy without keys: %v", err)
+	}
+}
+
+// What cannot be read permits nothing.
+func TestInvalidPolicy(t *testing.T) {
+	for name, data := range map[string]map[string]string{
+		"no key":           {"policy.yml": "{}"},
+		"a field mistyped": {localpolicy.Key: "trustedKey: []"},
+		"no YAML":          {localpolicy.Key: "\t{"},
+		"no key in PEM":    {localpolicy.Key: "trustedKeys: [abc]"},
+		"no pattern":       {localpolicy.Key: "deniedNamespaces: ['[']"},
+		"no registry":      {localpolicy.Key: "allowedRegistries: ['https://quay.io']"},
+		"no whole rule":    {localpolicy.Key: "permissions: {denied: [{resources: [secrets], verbs: [get]}]}"},
+	} {
+		p := localpolicy.Parse(data, own)
+		_, err := p.Release(releaseIn("echo", "quay.io/x"))
+		var refusal *localpolicy.Refusal
+		if !errors.As(err, &refusal) || refusal.Reason != v1alpha1.ReasonLocalPolicyInvalid {
+			t.Errorf("%s: %v, want a refusal", name, err)
+		}
+	}
+}
+
+type object = map[string]any
+
+// bundleOf returns the manifests of an operator, whose CSV is changed.
+func bundleOf(t *testing.T, change func(spec object), others ...object) [][]byte {
+	t.Helper()
+	csv := catalogtest.CSV("echo.v1.0.0", "1.0.0", "echo.example.com")
+	if change != nil {
+		change(csv["spec"].(object))
+	}
+	var out [][]byte
+	for _, o := range append([]object{csv}, others...) {
+		raw, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, raw)
+	}
+	return out
+}
+
+func strategy(spec object) object { return spec["install"].(object)["spec"].(object) }
+
+func rule(group, resource string, verbs ...string) object {
+	return object{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": verbs}
+}
+
+func asks(field string, rules ...object) func(object) {
+	return func(spec object) {
+		strategy(spec)[field] = []any{object{"serviceAccountName": "operator", "rules": rules}}
+	}
+}
+
+func role(kind, name string, rules ...object) object {
+	return object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": object{"name": name},
+		"rules": rules}
+}
+
+func binding(kind, role string) object {
+	return object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind + "Binding",
+		"metadata": object{"name": "b"}, "roleRef": object{"kind": kind, "name": role,
+			"apiGroup": "rbac.authorization.k8s.io"}}
+}
+
+func webhook(kind, group, resource string) func(object) {
+	return func(spec object) {
+		spec["webhookdefinitions"] = []any{object{"type": kind, "generateName": "w.example.com",
+			"admissionReviewVersions": []any{"v1"}, "sideEffects": "None", "deploymentName": "echo",
+			"rules": []any{object{"apiGroups": []any{group}, "apiVersions": []any{"*"}, "resources": []any{resource},
+				"operations": []any{"*"}}}}}
+	}
+}
+
+func TestPermissions(t *testing.T) {
+	const (
+		wildcards = "permissions: {denyClusterWildcards: true}"
+		secrets   = `permissions: {denied: [{apiGroups: [""], resources: [secrets], verbs: [get, list, watch]}]}`
+		escalate  = `permissions: {denied: [{apiGroups: [rbac.authorization.k8s.io], resources: ["*"], verbs: ["*"]}]}`
+		maximum   = `permissions: {maximum: [{apiGroups: ["", apps], resources: ["*"], verbs: [get, list, watch]}]}`
+		metrics   = `permissions: {denied: [{nonResourceURLs: ["/debug/*"], verbs: [get]}]}`
+	)
+	tests := map[string]struct {
+		policy string
+		bundle [][]byte
+		mode   v1alpha1.InstallMode
+		says   string
+	}{
+		"cluster-admin": {wildcards, bundleOf(t, asks("clusterPermissions", rule("*", "*", "*"))), "",
+			"* * in * (clusterPermissions of service account operator)"},
+		"a wildcard in its own namespace": {wildcards, bundleOf(t, asks("permissions", rule("*", "*", "*"))),
+			v1alpha1.InstallOwnNamespace, ""},
+		"which OLM makes cluster-wide": {wildcards, bundleOf(t, asks("permissions", rule("", "*", "get"))),
+			v1alpha1.InstallAllNamespaces, "denyClusterWildcards"},
+		"a wildcard in a ClusterRole of its own": {wildcards, bundleOf(t, nil, role("ClusterRole", "r",
+			rule("", "pods/*", "get"))), "", "ClusterRole r"},
+		"a right that is denied": {secrets, bundleOf(t, asks("permissions", rule("", "secrets", "list"))),
+			v1alpha1.InstallOwnNamespace, "rights that are denied: list secrets in core"},
+		"within a wildcard": {secrets, bundleOf(t, asks("clusterPermissions", rule("*", "*", "get"))), "",
+			"denied"},
+		"another verb": {secrets, bundleOf(t, asks("clusterPermissions", rule("", "secrets", "create"))), "",
+			""},
+		"another resource": {secrets, bundleOf(t, asks("clusterPermissions", rule("", "secrets/x", "get"))), "",
+			""},
+		"a role of a bundle": {escalate, bundleOf(t, nil, role("Role", "r", rule("", "pods", "get"))), "", ""},
+		"which gives rights": {secrets, bundleOf(t, nil, role("Role", "r", rule("", "secrets", "get"))), "",
+			"Role r"},
+		"a binding to its own": {secrets, bundleOf(t, nil, role("ClusterRole", "r"), binding("ClusterRole", "r")),
+			"", ""},
+		"to the cluster's own": {secrets, bundleOf(t, nil, binding("ClusterRole", "cluster-admin")), "", "no limit"},
+		"a webhook for Secrets": {secrets, bundleOf(t, webhook("ValidatingAdmissionWebhook", "", "*")), "",
+			"webhook w"},
+		"for all there is": {escalate, bundleOf(t, webhook("MutatingAdmissionWebhook", "*", "*/*")), "",
+			"webhook w"},
+		"for its own kinds": {secrets, bundleOf(t, webhook("MutatingAdmissionWebhook", "echo.example.com", "things")),
+			"", ""},
+		"an account of others": {secrets, bundleOf(t, func(spec object) {
+			d := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
+			d["template"].(object)["spec"].(object)["serviceAccountName"] = "admin"
+		}), "", "runs as service account admin"},
+		"within the maximum": {maximum, bundleOf(t, asks("clusterPermissions", rule("apps", "deployments", "get"))), "",
+			""},
+		"beyond the maximum": {maximum, bundleOf(t, asks("clusterPermissions", rule("apps", "deployments", "delete"))),
+			"", "more than the maximum: delete deployments in apps"},
+		"URLs": {metrics, bundleOf(t, asks("clusterPermissions", object{"nonResourceURLs": []any{"/debug/pprof"},
+			"verbs": []any{"get"}})), "", "get /debug/pprof"},
+		"other URLs": {metrics, bundleOf(t, asks("clusterPermissions", object{"nonResourceURLs": []any{"/metrics"},
+			"verbs": []any{"get"}})), "", ""},
+		"no limits":    {"{}", bundleOf(t, asks("clusterPermissions", rule("*", "*", "*"))), "", ""},
+		"no manifests": {secrets, nil, "", "cannot be judged"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			refused(t, parse(t, test.policy).Bundle("echo.v1.0.0", "", test.bundle, test.mode), test.says)
+		})
+	}
+}
+
+func TestImages(t *testing.T) {
+	p := parse(t, "allowedRegistries: [quay.io/team]")
+	objects := bundleOf(t, func(spec object) {
+		deployment := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
+		deployment["template"].(object)["spec"].(object)["containers"] = []any{object{"name": "manager", "image": "quay.io/team/echo:v1"}}
+	})
+	digest := "@sha256:" + strings.Repeat("0", 64)
+	refused(t, p.Bundle("echo", "", objects, ""), "")
+	refused(t, p.Bundle("echo", "quay.io/team/bundle"+digest, objects, ""), "")
+	refused(t, p.Bundle("echo", "quay.io/team/bundle:v1", nil, ""), "not fixed by a digest")
+	refused(t, p.Bundle("echo", "quay.io/other/bundle"+digest, objects, ""),
+		"the image of bundle echo is quay.io/other")
+	p = parse(t, "allowedRegistries: [registry.example.com]") // where the Deployment's image is
+	related := bundleOf(t, func(spec object) {
+		spec["relatedImages"] = []any{object{"name": "miner", "image": "evil.example.com/miner"}}
+	})
+	refused(t, p.Bundle("echo", "", related, ""), "evil.example.com/miner")
+	refused(t, (*localpolicy.Policy)(nil).Bundle("echo", "", nil, ""), "")
+}

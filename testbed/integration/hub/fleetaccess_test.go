@@ -1,0 +1,86 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// fleetAccess plays a person who has bellwether-operate in one namespace of the hub, and
+// brings an operator of their own into kube-system of every cluster. Without any
+// FleetAccess that works. As soon as the platform team has written one, nothing more is
+// admitted; what runs is left alone, and is said to be outside of what is permitted.
+func fleetAccess(t *testing.T, h *harness) {
+	w := newWorldOn(t, h, first, "a", "b")
+	for _, a := range w.agents {
+		a.work(t)
+	}
+	must(t, h.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mallory"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bellwether-operate"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}},
+	}))
+	config, err := h.cluster.UserConfig("mallory")
+	must(t, err)
+	mallory := h.as(t, config)
+	w.operator.Spec.Install.Namespace = metav1.NamespaceSystem
+	must(t, mallory.Create(t.Context(), w.operator))
+	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.0.0")
+
+	permit := &v1alpha1.FleetAccess{ObjectMeta: metav1.ObjectMeta{Name: "teams"}, Spec: v1alpha1.FleetAccessSpec{
+		Namespaces: []string{w.namespace}, Registries: []string{"*"}, TargetNamespaces: []string{"echo-*"},
+		ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}}}
+	if err := mallory.Create(t.Context(), permit.DeepCopy()); !apierrors.IsForbidden(err) {
+		t.Fatalf("who operates writes a FleetAccess: %v", err)
+	}
+	must(t, h.Create(t.Context(), permit))
+	t.Cleanup(func() { _ = h.Delete(t.Context(), permit) })
+	w.outsideAccess("FleetAccess teams does not permit the target namespace kube-system", "is left alone, on")
+
+	w.republish(second)
+	w.reaches(t, w.operator, "False Progressing", "does not permit the target namespace kube-system")
+	w.running(map[string]string{"a": "1.0.0", "b": "1.0.0"})
+
+	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Install.Namespace = "echo-a" })
+	w.outsideAccess("FleetAccess teams does not permit this cluster (spec.clusterSelector): not admitted: " +
+		w.namespace + "-b")
+	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.ClusterSelector.MatchLabels["name"] = "a" })
+	w.reaches(t, w.operator, "True Succeeded", "1 of 1 clusters run 1.1.0")
+	w.outsideAccess()
+	must(t, h.Delete(t.Context(), permit))
+}
+
+// outsideAccess waits until the operator's condition OutsideAccess says all of this; if
+// that is nothing, until it is gone.
+func (w *world) outsideAccess(says ...string) {
+	w.t.Helper()
+	eventually(w.t, func() error {
+		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(w.operator), w.operator); err != nil {
+			return err
+		}
+		message := ""
+		if conditions.IsTrue(w.operator.Status.Conditions, v1alpha1.ConditionOutsideAccess) {
+			message = conditions.Get(w.operator.Status.Conditions, v1alpha1.ConditionOutsideAccess).Message
+		}
+		if len(says) == 0 && message != "" {
+			return fmt.Errorf("OutsideAccess says %q", message)
+		}
+		for _, text := range says {
+			if !strings.Contains(message, text) {
+				return fmt.Errorf("OutsideAccess says %q, want %q in it", message, text)
+			}
+		}
+		return nil
+	})
+}
