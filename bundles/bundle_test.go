@@ -16,7 +16,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // ManifestsDir and MetadataDir are the two folders of a bundle.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // TestDocuments reads the documents of one file, whole and byte by byte, so that each of them is cut at every place.

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // FuzzDecodePage reads what the API server of a cluster answers, in which anybody's custom resources are.

@@ -19,8 +19,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // PackageManifests is a package in the format that came before bundles: a file that names the package and its channels,

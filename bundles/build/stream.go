@@ -15,7 +15,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // object is a manifest and where it was read.

@@ -15,7 +15,7 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // WaiverFile is the usual name of the file of waivers, beside the bundle's

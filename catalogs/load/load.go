@@ -178,8 +178,8 @@ type Request struct {
 	// unless it is there already; that Next is not blocked is for whoever admitted it.
 	Blocks map[string][]catalogs.Block
 	// Permit judges each bundle that OLM would install from the view, by its manifests and by the image that OLM takes
-	// them from, which is empty where they are inlined. The manifests are nil where that image is not named by digest. An
-	// error of it is returned as it is. Nil permits everything.
+	// them from, which is empty where they are inlined. The manifests are nil where that image is not named by
+	// digest. An error of it is returned as it is. Nil permits everything.
 	Permit func(bundle, image string, objects [][]byte) error
 }
 
@@ -251,8 +251,8 @@ func (l *Loader) permit(ctx context.Context, r Request, v view.View, packages []
 	return nil
 }
 
-// unpacked is what OLM's Job finds in a bundle's image, whatever manifests the catalog has. What a tag names then is not
-// known.
+// unpacked is what OLM's Job finds in a bundle's image, whatever manifests the catalog has. What a tag names then is
+// not known.
 func (l *Loader) unpacked(ctx context.Context, b *catalogs.Bundle, a oci.Access) (string, [][]byte, error) {
 	if !strings.Contains(b.Image, "@sha256:") {
 		return b.Image, nil, nil

@@ -18,7 +18,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 const (

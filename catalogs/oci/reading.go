@@ -69,7 +69,7 @@ func (c *Client) beginRead(digest string) (end func(), err error) {
 // mark returns the locked file of a digest, or nil if there can be none.
 func (c *Client) mark(digest string) (*flock.Flock, error) {
 	if os.MkdirAll(c.options.CacheDir, 0o750) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // a folder that cannot be made records nothing
 	}
 	path := filepath.Join(c.options.CacheDir, strings.ReplaceAll(digest, ":", "-")+readingSuffix)
 	lock := flock.New(path)
@@ -88,7 +88,7 @@ func (c *Client) mark(digest string) (*flock.Flock, error) {
 	if os.WriteFile(path, []byte(time.Now().UTC().Format(time.RFC3339)), 0o600) != nil {
 		_ = os.Remove(path)
 		_ = lock.Unlock()
-		return nil, nil
+		return nil, nil //nolint:nilerr // as above
 	}
 	return lock, nil
 }

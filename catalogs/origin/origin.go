@@ -60,13 +60,13 @@ func Fingerprint(key string) (string, error) {
 func Trusted(keys, trusted []string) []string {
 	known := map[string]bool{}
 	for _, key := range trusted {
-		if print, err := Fingerprint(key); err == nil {
-			known[print] = true
+		if sum, err := Fingerprint(key); err == nil {
+			known[sum] = true
 		}
 	}
 	var both []string
 	for _, key := range keys {
-		if print, err := Fingerprint(key); err == nil && known[print] {
+		if sum, err := Fingerprint(key); err == nil && known[sum] {
 			both = append(both, key)
 		}
 	}

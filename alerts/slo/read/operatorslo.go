@@ -9,7 +9,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // kindSLO is the kind of the objects that are applied to a hub.

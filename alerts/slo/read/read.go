@@ -25,7 +25,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // ErrFormat says that a file is none of those that can be read, or is not well formed.

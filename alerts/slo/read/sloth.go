@@ -12,7 +12,7 @@ import (
 	prometheusv1 "github.com/slok/sloth/pkg/prometheus/api/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // kindServiceLevel is the kind of sloth's objects in Kubernetes.

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
 	"github.com/bellwether-dev/bellwether/catalogs/vulnerabilities/inventory"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 func FuzzRead(f *testing.F) {

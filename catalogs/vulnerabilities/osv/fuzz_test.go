@@ -8,8 +8,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
 	"github.com/bellwether-dev/bellwether/catalogs/vulnerabilities/osv"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 func FuzzRead(f *testing.F) {

@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 const (

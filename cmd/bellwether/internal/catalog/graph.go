@@ -18,13 +18,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/draw"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 const catalogGraphLong = `Draw the upgrade graph of a package, with a row for each version and a lane for

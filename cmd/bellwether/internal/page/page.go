@@ -26,9 +26,9 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/runbooks"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // app is the environment of the commands in this package.

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
@@ -21,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 const rolloutPlanLong = `Show what a rollout would do if it started now: the upgrade path from each installed

@@ -11,8 +11,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/bundles/untrusted"
-	"github.com/bellwether-dev/bellwether/bundles/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // ways are all that decode YAML.
