@@ -123,14 +123,14 @@ const MaxSkew = 1
 type Skew string
 
 const (
-	// SkewUnknown: one of the two is not the version of a release, nor of a commit after one.
+	// SkewUnknown says that one of the two is not the version of a release, nor of a commit after one.
 	SkewUnknown Skew = ""
-	// SkewSupported: they are at most MaxSkew minor versions apart.
+	// SkewSupported says that they are at most MaxSkew minor versions apart.
 	SkewSupported Skew = "Supported"
-	// SkewAgentOld and SkewHubOld: they are further apart, or have different major versions; the one that is named is
-	// the older one.
+	// SkewAgentOld says that the agent is older by more than that, or by a major version.
 	SkewAgentOld Skew = "AgentOld"
-	SkewHubOld   Skew = "HubOld"
+	// SkewHubOld says that the hub is older by more than that, or by a major version.
+	SkewHubOld Skew = "HubOld"
 )
 
 // Compare compares the version of a hub with that of an agent.

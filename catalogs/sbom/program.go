@@ -18,7 +18,7 @@ import (
 // OfProgram lists the modules that the program of an image was built of, and Go itself, as CycloneDX JSON. The image is
 // known by its repository and digest.
 func OfProgram(repository, digest string, build *debug.BuildInfo, v version.Info) ([]byte, error) {
-	root := image(repository+"@"+digest, cyclonedx.ComponentTypeContainer)
+	root := image(repository + "@" + digest)
 	root.Description = "image of " + build.Path
 	main := module(build.Main.Path, v.Version)
 	main.Type = cyclonedx.ComponentTypeApplication

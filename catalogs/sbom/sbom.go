@@ -43,7 +43,7 @@ var ErrDiffers = errors.New("SBOM differs from the catalog")
 
 // Of lists a catalog as CycloneDX JSON. The catalog is known by its repository and digest.
 func Of(repository, digest string, packages []*catalogs.Package) ([]byte, error) {
-	root := image(repository+"@"+digest, cyclonedx.ComponentTypeContainer)
+	root := image(repository + "@" + digest)
 	root.Description = "file-based catalog of OLM"
 	b := &builder{components: map[string]cyclonedx.Component{}, needs: map[string]map[string]bool{root.BOMRef: {}}}
 	for _, p := range packages {
@@ -81,7 +81,7 @@ type builder struct {
 }
 
 func (b *builder) bundle(root, pkg string, bundle *catalogs.Bundle) {
-	c := image(bundle.Image, cyclonedx.ComponentTypeContainer)
+	c := image(bundle.Image)
 	if bundle.Image == "" {
 		// Its manifests are in the catalog itself, so there is no image to name it by.
 		c = cyclonedx.Component{Type: cyclonedx.ComponentTypeApplication, BOMRef: "bundle:" + pkg + "/" + bundle.Name,
@@ -93,7 +93,7 @@ func (b *builder) bundle(root, pkg string, bundle *catalogs.Bundle) {
 	b.add(root, c)
 	for _, related := range bundle.RelatedImages {
 		if related.Image != "" && related.Image != bundle.Image {
-			b.add(c.BOMRef, image(related.Image, cyclonedx.ComponentTypeContainer))
+			b.add(c.BOMRef, image(related.Image))
 		}
 	}
 }
@@ -129,12 +129,12 @@ func (b *builder) sorted() ([]cyclonedx.Component, []cyclonedx.Dependency) {
 
 // image is the component of an image reference. A reference that does not parse is named by its text: a catalog may say
 // anything, and the list says what it says.
-func image(text string, kind cyclonedx.ComponentType) cyclonedx.Component {
+func image(text string) cyclonedx.Component {
 	ref, err := name.ParseReference(text)
 	if err != nil {
-		return cyclonedx.Component{Type: kind, BOMRef: text, Name: cmp.Or(text, "unknown")}
+		return cyclonedx.Component{Type: cyclonedx.ComponentTypeContainer, BOMRef: text, Name: cmp.Or(text, "unknown")}
 	}
-	c := cyclonedx.Component{Type: kind, Name: ref.Context().Name(), Version: ref.Identifier()}
+	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeContainer, Name: ref.Context().Name(), Version: ref.Identifier()}
 	qualifiers := map[string]string{"repository_url": strings.ToLower(ref.Context().Name())}
 	version := ""
 	switch r := ref.(type) {

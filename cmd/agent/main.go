@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,11 +106,7 @@ func command() *cobra.Command {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
 		"kubeconfig file of the fleet cluster, or of the one with the Secrets of hosted clusters (default: "+
 			"$KUBECONFIG, or the pod's service account)")
-	fs.StringVar(&f.viewHost, "view-host", "",
-		"host under which OLM reaches the catalog views (default: the address they listen on)")
-	fs.StringVar(&f.viewBind, "view-bind-address", "",
-		"address that the catalog views listen on, without a port (default: all)")
-	fs.StringVar(&f.viewPort, "view-ports", "50100-50999", "ports for the catalog views, one for each operator")
+	f.addViews(fs)
 	fs.StringVar(&f.templates, "templates", "",
 		"folder of templates that replace the built-in ones of the objects made on the cluster")
 	fs.StringVar(&f.cacheDir, "cache-dir", "",
@@ -139,6 +136,14 @@ func command() *cobra.Command {
 	c.MarkFlagsRequiredTogether("cluster", "hub-kubeconfig")
 	c.AddCommand(startup.VersionCommand())
 	return c
+}
+
+func (f *flags) addViews(fs *pflag.FlagSet) {
+	fs.StringVar(&f.viewHost, "view-host", "",
+		"host under which OLM reaches the catalog views (default: the address they listen on)")
+	fs.StringVar(&f.viewBind, "view-bind-address", "",
+		"address that the catalog views listen on, without a port (default: all)")
+	fs.StringVar(&f.viewPort, "view-ports", "50100-50999", "ports for the catalog views, one for each operator")
 }
 
 func run(ctx context.Context, f flags) error {

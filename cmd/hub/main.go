@@ -93,28 +93,7 @@ func command() *cobra.Command {
 		"operators of one cluster that are changed at a time; -1: any number")
 	fs.Float32Var(&f.qps, "kube-api-qps", 200, "requests a second to the API server")
 	fs.IntVar(&f.burst, "kube-api-burst", 400, "requests to the API server in a burst")
-	fs.StringVar(&f.slo.Namespace, "rules-namespace", "",
-		"namespace that rules for Prometheus are written to (default: that of the leader election, or "+
-			slo.DefaultNamespace+")")
-	fs.StringToStringVar(&f.slo.Labels, "rules-labels", nil,
-		"labels of PrometheusRule objects, as in release=prometheus, by which Prometheus selects them")
-	fs.StringVar(&f.rulesPart, "rules-part", "",
-		"hub to write only the hub part of the rules, where each cluster has a Prometheus with the edge part "+
-			"(default: all rules)")
-	fs.StringVar(&f.slo.RunbookURL, "runbook-url", rules.DefaultRunbooks,
-		"URL of the folder with the runbooks that alerts link to; /ALERT.md is added, and #SLI for an alert about "+
-			"one; empty: no links")
-	fs.StringVar(&f.slo.DashboardURL, "dashboard-url", "",
-		"URL of a dashboard that alerts link to; its variables are added")
-	fs.StringSliceVar(&f.slo.WithoutAlerts, "without-alerts", nil,
-		"names of alerts that the rules leave out, as in BellwetherHeartbeat,BellwetherSLIAbsent")
-	fs.StringVar(&f.slo.Prometheus.URL, "prometheus-url", "",
-		"Prometheus that evaluates the rules and that gates of rollouts query, as in "+
-			"http://prometheus.monitoring:9090; "+
-			"empty: nobody is asked, and gates that measure have no verdict")
-	fs.StringVar(&f.slo.Prometheus.TokenFile, "prometheus-token-file", "", "file with the bearer token for Prometheus")
-	fs.StringVar(&f.slo.Prometheus.CAFile, "prometheus-ca-file", "",
-		"file with the certificates that Prometheus's is signed by")
+	f.addRules(fs)
 	addPagingFlags(fs, &f.paging)
 	addSilenceFlags(fs, &f.silence)
 	addDiscoveryFlags(fs, &f.discovery)
@@ -158,6 +137,32 @@ func addSilenceFlags(fs *pflag.FlagSet, o *silence.Options) {
 	fs.DurationVar(&o.Max, "max-silence", silences.DefaultMax, "how long an AlertSilence may last")
 	fs.BoolVar(&o.WithoutAutomatic, "without-automatic-silences", false,
 		"make no silences for upgrades, vetoes of a cluster's owner, and clusters that are being removed")
+}
+
+// addRules adds the flags of the rules for Prometheus, and of the one that evaluates them.
+func (f *flags) addRules(fs *pflag.FlagSet) {
+	fs.StringVar(&f.slo.Namespace, "rules-namespace", "",
+		"namespace that rules for Prometheus are written to (default: that of the leader election, or "+
+			slo.DefaultNamespace+")")
+	fs.StringToStringVar(&f.slo.Labels, "rules-labels", nil,
+		"labels of PrometheusRule objects, as in release=prometheus, by which Prometheus selects them")
+	fs.StringVar(&f.rulesPart, "rules-part", "",
+		"hub to write only the hub part of the rules, where each cluster has a Prometheus with the edge part "+
+			"(default: all rules)")
+	fs.StringVar(&f.slo.RunbookURL, "runbook-url", rules.DefaultRunbooks,
+		"URL of the folder with the runbooks that alerts link to; /ALERT.md is added, and #SLI for an alert about "+
+			"one; empty: no links")
+	fs.StringVar(&f.slo.DashboardURL, "dashboard-url", "",
+		"URL of a dashboard that alerts link to; its variables are added")
+	fs.StringSliceVar(&f.slo.WithoutAlerts, "without-alerts", nil,
+		"names of alerts that the rules leave out, as in BellwetherHeartbeat,BellwetherSLIAbsent")
+	fs.StringVar(&f.slo.Prometheus.URL, "prometheus-url", "",
+		"Prometheus that evaluates the rules and that gates of rollouts query, as in "+
+			"http://prometheus.monitoring:9090; "+
+			"empty: nobody is asked, and gates that measure have no verdict")
+	fs.StringVar(&f.slo.Prometheus.TokenFile, "prometheus-token-file", "", "file with the bearer token for Prometheus")
+	fs.StringVar(&f.slo.Prometheus.CAFile, "prometheus-ca-file", "",
+		"file with the certificates that Prometheus's is signed by")
 }
 
 func run(ctx context.Context, f flags) error {

@@ -13,6 +13,7 @@ package localpolicy
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -71,14 +72,14 @@ func (p Permissions) isSet() bool {
 	return p.DenyClusterWildcards || len(p.Denied) > 0 || len(p.Maximum) > 0
 }
 
-// Refusal is what a policy does not permit. It is an error, and the finding that the
+// RefusalError is what a policy does not permit. It is an error, and the finding that the
 // agent reports.
-type Refusal struct{ Reason, Message string }
+type RefusalError struct{ Reason, Message string }
 
-func (r *Refusal) Error() string { return r.Message }
+func (r *RefusalError) Error() string { return r.Message }
 
-func refuse(format string, args ...any) *Refusal {
-	return &Refusal{Reason: v1alpha1.ReasonLocalPolicy, Message: fmt.Sprintf(
+func refuse(format string, args ...any) *RefusalError {
+	return &RefusalError{Reason: v1alpha1.ReasonLocalPolicy, Message: fmt.Sprintf(
 		"The policy of the cluster's owner does not permit this release: "+format+". Change the release, or ask the "+
 			"owner of the cluster to change ConfigMap "+ConfigMap+" beside the agent.", args...)}
 }
@@ -121,7 +122,11 @@ func (s Spec) validate() error {
 			return fmt.Errorf("allowedRegistries: %q is neither a host nor the beginning of a repository", registry)
 		}
 	}
-	for _, rule := range append(s.Permissions.Denied, s.Permissions.Maximum...) {
+	return s.Permissions.validate()
+}
+
+func (p Permissions) validate() error {
+	for _, rule := range slices.Concat(p.Denied, p.Maximum) {
 		aboutResources := len(rule.APIGroups) > 0 && len(rule.Resources) > 0
 		if len(rule.Verbs) == 0 || len(rule.NonResourceURLs) == 0 && !aboutResources {
 			return fmt.Errorf("permissions: a rule needs verbs, and apiGroups and resources or nonResourceURLs: %s",

@@ -36,7 +36,7 @@ func refused(t *testing.T, err error, says string) {
 		}
 		return
 	}
-	var refusal *localpolicy.Refusal
+	var refusal *localpolicy.RefusalError
 	if !errors.As(err, &refusal) || refusal.Reason != v1alpha1.ReasonLocalPolicy ||
 		!strings.Contains(refusal.Message, says) || !strings.Contains(refusal.Message, localpolicy.ConfigMap) {
 		t.Errorf("%v, want a refusal that says %q", err, says)
@@ -139,7 +139,7 @@ func TestInvalidPolicy(t *testing.T) {
 	} {
 		p := localpolicy.Parse(data, own)
 		_, err := p.Release(releaseIn("echo", "quay.io/x"))
-		var refusal *localpolicy.Refusal
+		var refusal *localpolicy.RefusalError
 		if !errors.As(err, &refusal) || refusal.Reason != v1alpha1.ReasonLocalPolicyInvalid {
 			t.Errorf("%s: %v, want a refusal", name, err)
 		}
@@ -266,7 +266,8 @@ func TestImages(t *testing.T) {
 	p := parse(t, "allowedRegistries: [quay.io/team]")
 	objects := bundleOf(t, func(spec object) {
 		deployment := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
-		deployment["template"].(object)["spec"].(object)["containers"] = []any{object{"name": "manager", "image": "quay.io/team/echo:v1"}}
+		deployment["template"].(object)["spec"].(object)["containers"] = []any{object{"name": "manager",
+			"image": "quay.io/team/echo:v1"}}
 	})
 	digest := "@sha256:" + strings.Repeat("0", 64)
 	refused(t, p.Bundle("echo", "", objects, ""), "")

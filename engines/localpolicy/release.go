@@ -20,7 +20,7 @@ func (p *Policy) Release(release v1alpha1.Release) (keys []string, err error) {
 		return asked, nil
 	}
 	if p.Invalid != "" {
-		return nil, &Refusal{Reason: v1alpha1.ReasonLocalPolicyInvalid, Message: fmt.Sprintf("The policy of the "+
+		return nil, &RefusalError{Reason: v1alpha1.ReasonLocalPolicyInvalid, Message: fmt.Sprintf("The policy of the "+
 			"cluster's owner cannot be read, so nothing is installed or changed: %s. Correct ConfigMap %s beside the "+
 			"agent, or delete it.", p.Invalid, ConfigMap)}
 	}

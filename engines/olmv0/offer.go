@@ -261,7 +261,7 @@ func problemOf(err error, r request) *plan.Problem {
 			err = refused
 		}
 	}
-	if refusal := (*localpolicy.Refusal)(nil); errors.As(err, &refusal) {
+	if refusal := (*localpolicy.RefusalError)(nil); errors.As(err, &refusal) {
 		return &plan.Problem{Reason: refusal.Reason, Message: refusal.Message}
 	}
 	advice := remedy.Advice(reason, remedy.Agent, remedy.Names{})

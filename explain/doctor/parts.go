@@ -156,7 +156,7 @@ func skewOf(lease *coordinationv1.Lease) (time.Duration, bool) {
 		return 0, false
 	}
 	for _, m := range lease.ManagedFields {
-		if m.Time != nil && m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.Raw), `"f:renewTime"`) {
+		if m.Time != nil && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:renewTime"`) {
 			return lease.Spec.RenewTime.Sub(m.Time.Time).Round(time.Second), true
 		}
 	}

@@ -366,6 +366,21 @@ func heldBack() []Remedy {
 			run("Show why the other operator is not Ready there", "bellwether why CLUSTER OPERATOR"),
 			do("Check that the other ManagedOperator selects the cluster.")},
 			Next: "The cluster is admitted as soon as the other operator is Ready there."},
+		{Reason: v1alpha1.ReasonPreflightFailed, Means: "The release cannot be installed on the cluster, for the " +
+			"cause in the message. Nothing was changed there.", Do: []Action{
+			do("If the cluster is the cause, correct what the message names, such as by an upgrade of Kubernetes."),
+			do("If the release is the cause, publish a corrected version, and set it in spec.version of the " +
+				"ManagedOperator."),
+			run("After a preflight Job failed, have it run again", "bellwether rollout retry ROLLOUT")},
+			Next: "The cluster is admitted as soon as it fits."},
+		{Reason: v1alpha1.ReasonPreflightPending, Means: "A preflight Job of the rollout has not ended on the cluster.",
+			Next: "The cluster is admitted when the Job has succeeded."},
+	}
+}
+
+// notPermitted are the reasons why somebody other than the team of the operator keeps clusters as they are.
+func notPermitted() []Remedy {
+	return []Remedy{
 		{Reason: v1alpha1.ReasonVetoed, Means: "The owner of the cluster refuses changes there.", Do: []Action{
 			run("Ask the cluster's owner. The veto is a ConfigMap beside the agent on the cluster",
 				"kubectl --kubeconfig FILE -n bellwether-system get configmap bellwether-veto -o yaml")},
@@ -389,15 +404,6 @@ func heldBack() []Remedy {
 			run("Correct it, or delete it. It is a ConfigMap beside the agent on the cluster",
 				"kubectl --kubeconfig FILE -n bellwether-system edit configmap bellwether-policy")},
 			Next: "The agent looks at the policy with each attempt, every half minute."},
-		{Reason: v1alpha1.ReasonPreflightFailed, Means: "The release cannot be installed on the cluster, for the " +
-			"cause in the message. Nothing was changed there.", Do: []Action{
-			do("If the cluster is the cause, correct what the message names, such as by an upgrade of Kubernetes."),
-			do("If the release is the cause, publish a corrected version, and set it in spec.version of the " +
-				"ManagedOperator."),
-			run("After a preflight Job failed, have it run again", "bellwether rollout retry ROLLOUT")},
-			Next: "The cluster is admitted as soon as it fits."},
-		{Reason: v1alpha1.ReasonPreflightPending, Means: "A preflight Job of the rollout has not ended on the cluster.",
-			Next: "The cluster is admitted when the Job has succeeded."},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 )
 
 const (
+	//nolint:gosec // no password
 	passwd = "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"
 	group  = "root:x:0:\nnonroot:x:65532:\n"
 

@@ -34,24 +34,14 @@ func newLayer(at time.Time, files []file) (v1.Layer, error) {
 	archive := tar.NewWriter(&out)
 	written := map[string]bool{}
 	for _, f := range files {
-		name := strings.TrimPrefix(f.name, "/")
-		for i, c := range name {
-			if parent := name[:i+1]; c == '/' && !written[parent] {
-				mode := int64(0o755)
-				if parent == name {
-					mode = f.mode
-				}
-				if err := writeEntry(archive, at, file{name: parent, mode: mode}); err != nil {
-					return nil, err
-				}
-				written[parent] = true
+		for _, entry := range f.withFolders() {
+			if written[entry.name] {
+				continue
 			}
-		}
-		if strings.HasSuffix(name, "/") {
-			continue
-		}
-		if err := writeEntry(archive, at, file{name: name, mode: f.mode, content: f.content}); err != nil {
-			return nil, err
+			if err := writeEntry(archive, at, entry); err != nil {
+				return nil, err
+			}
+			written[entry.name] = true
 		}
 	}
 	if err := archive.Close(); err != nil {
@@ -64,6 +54,18 @@ func newLayer(at time.Time, files []file) (v1.Layer, error) {
 		return nil, fmt.Errorf("make layer: %w", err)
 	}
 	return layer, nil
+}
+
+// withFolders returns the folders that a file is in, from the outermost on, and the file, which may be a folder too.
+func (f file) withFolders() []file {
+	f.name = strings.TrimPrefix(f.name, "/")
+	var entries []file
+	for i, c := range f.name {
+		if c == '/' && i+1 < len(f.name) {
+			entries = append(entries, file{name: f.name[:i+1], mode: 0o755})
+		}
+	}
+	return append(entries, f)
 }
 
 func writeEntry(archive *tar.Writer, at time.Time, f file) error {
@@ -127,7 +129,7 @@ func unpackEntry(root *os.Root, header *tar.Header, content io.Reader) error {
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(f, content) //nolint:gosec // images of this repository's own programs
+		_, err = io.Copy(f, content)
 		return errors.Join(err, f.Close())
 	}
 	return nil

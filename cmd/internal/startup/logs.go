@@ -100,7 +100,7 @@ func (l *levelFollower) read() {
 
 // readLevel returns the level that a file names, and the given one where there is no file or nothing in it.
 func readLevel(path string, otherwise zapcore.Level) (zapcore.Level, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // the flag names it
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return otherwise, nil
 	}
@@ -129,5 +129,5 @@ func parseLevel(text string, otherwise zapcore.Level) (zapcore.Level, error) {
 		return otherwise, fmt.Errorf("invalid level of logs %q: use error, info, debug, or a number from 1 to %d", text,
 			maxVerbosity)
 	}
-	return zapcore.Level(-n), nil //nolint:gosec // it is small
+	return zapcore.Level(-n), nil
 }

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/pprof" //nolint:gosec // no server uses the mux that it registers itself at
+	"net/http/pprof"
 	"time"
 
 	"github.com/spf13/pflag"

@@ -289,7 +289,8 @@ func readDestination(reader *bufio.Reader) (host, port string, err error) {
 // connect is the only place where connections of HTTP probes are made.
 func (r *socksProxy) connect(p *session, host, port string) (net.Conn, error) {
 	begin := time.Now()
-	address, err := p.pinned, error(nil)
+	address := p.pinned
+	var err error
 	if host != p.host || !address.IsValid() {
 		address, err = r.addresses.resolve(p.ctx, host, p.allowPrivate)
 	} else {

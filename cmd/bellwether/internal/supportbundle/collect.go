@@ -61,8 +61,9 @@ type list struct {
 	skip func(*unstructured.Unstructured) bool
 }
 
-func kind(group, version, kind string) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+// kind is one of Kubernetes' own, all of which have this version.
+func kind(group, kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
 
 const (
@@ -81,7 +82,7 @@ func ofHub() []list {
 			out = append(out, list{kind: v1alpha1.SchemeGroupVersion.WithKind(own)})
 		}
 	}
-	out = append(out, list{kind: kind("coordination.k8s.io", "v1", "Lease"), file: "leases-of-agents",
+	out = append(out, list{kind: kind("coordination.k8s.io", "Lease"), file: "leases-of-agents",
 		opts: []client.ListOption{client.MatchingFields{"metadata.name": v1alpha1.LeaseName}}},
 		eventsAbout(v1alpha1.SchemeGroupVersion))
 	slices.SortFunc(out, func(a, b list) int { return strings.Compare(a.name(), b.name()) })
@@ -104,28 +105,28 @@ func ofFleet() []list {
 
 // eventsAbout are the Events about the objects of one version of an API, in all namespaces.
 func eventsAbout(version schema.GroupVersion) list {
-	return list{kind: kind("", "v1", "Event"), file: "events-of-" + version.Group,
+	return list{kind: kind("", "Event"), file: "events-of-" + version.Group,
 		opts: []client.ListOption{client.MatchingFields{"involvedObject.apiVersion": version.String()}}}
 }
 
 func ofBoth() []list {
 	var out []list
-	for _, k := range []schema.GroupVersionKind{kind("", "v1", "Pod"), kind("", "v1", "Service"),
-		kind("", "v1", "ServiceAccount"), kind("", "v1", "ResourceQuota"), kind("apps", "v1", "Deployment"),
-		kind("apps", "v1", "ReplicaSet"), kind("discovery.k8s.io", "v1", "EndpointSlice"),
-		kind("coordination.k8s.io", "v1", "Lease"), kind("networking.k8s.io", "v1", "NetworkPolicy"),
-		kind("policy", "v1", "PodDisruptionBudget"), kind(rbac, "v1", "Role"), kind(rbac, "v1", "RoleBinding")} {
+	for _, k := range []schema.GroupVersionKind{kind("", "Pod"), kind("", "Service"),
+		kind("", "ServiceAccount"), kind("", "ResourceQuota"), kind("apps", "Deployment"),
+		kind("apps", "ReplicaSet"), kind("discovery.k8s.io", "EndpointSlice"),
+		kind("coordination.k8s.io", "Lease"), kind("networking.k8s.io", "NetworkPolicy"),
+		kind("policy", "PodDisruptionBudget"), kind(rbac, "Role"), kind(rbac, "RoleBinding")} {
 		out = append(out, list{kind: k, namespaced: true})
 	}
-	for _, k := range []schema.GroupVersionKind{kind(rbac, "v1", "ClusterRole"), kind(rbac, "v1", "ClusterRoleBinding"),
-		kind(admission, "v1", "ValidatingAdmissionPolicy"), kind(admission, "v1", "ValidatingAdmissionPolicyBinding")} {
+	for _, k := range []schema.GroupVersionKind{kind(rbac, "ClusterRole"), kind(rbac, "ClusterRoleBinding"),
+		kind(admission, "ValidatingAdmissionPolicy"), kind(admission, "ValidatingAdmissionPolicyBinding")} {
 		out = append(out, list{kind: k, opts: partOfBellwether})
 	}
-	for _, k := range []schema.GroupVersionKind{kind(admission, "v1", "ValidatingWebhookConfiguration"),
-		kind(admission, "v1", "MutatingWebhookConfiguration"), kind("", "v1", "Node")} {
+	for _, k := range []schema.GroupVersionKind{kind(admission, "ValidatingWebhookConfiguration"),
+		kind(admission, "MutatingWebhookConfiguration"), kind("", "Node")} {
 		out = append(out, list{kind: k})
 	}
-	return append(out, list{kind: kind("", "v1", "Event"), namespaced: true})
+	return append(out, list{kind: kind("", "Event"), namespaced: true})
 }
 
 func (l list) name() string {
