@@ -207,7 +207,7 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 		Source: source, Digest: r.Release.Catalog.Digest, PullBundles: true,
 		Package: r.Release.Package, Channel: r.Release.Channel, Installed: found.from, Next: found.next,
 		Present: found.present, Blocks: blocksByPackage(r.Blocks), Back: found.wayBack(r.Stored),
-		Permit: r.permit,
+		Permit: r.permit(),
 	})
 	if err != nil {
 		return offer, view.View{}, err
