@@ -34,7 +34,7 @@ type replica struct {
 	process                   *process.Process
 }
 
-func startReplica(t *testing.T, c *cluster.Cluster, name string) *replica {
+func startReplica(t *testing.T, c *cluster.Cluster, name string, more ...string) *replica {
 	t.Helper()
 	dir := t.TempDir()
 	r := &replica{level: filepath.Join(dir, "level"), log: filepath.Join(dir, "hub.log")}
@@ -43,9 +43,10 @@ func startReplica(t *testing.T, c *cluster.Cluster, name string) *replica {
 		var err error
 		r.process, err = process.Start(process.Spec{
 			Name: "hub-" + name, Path: testenv.Binary(t, build.Hub), Dir: dir, Log: r.log,
-			Args: []string{"--kubeconfig", c.Kubeconfig(), "--leader-election-namespace", "default",
+			Args: append([]string{"--kubeconfig", c.Kubeconfig(), "--leader-election-namespace", "default",
 				"--leader-election-lease-duration", electionLease.String(), "--metrics-bind-address", "0",
 				"--health-probe-bind-address", r.health, "--pprof-bind-address", r.pprof, "--log-level-file", r.level},
+				more...),
 		})
 		return err
 	}))

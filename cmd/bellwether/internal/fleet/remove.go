@@ -61,7 +61,7 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 	var o removeOptions
 	var limit time.Duration
 	c := &cobra.Command{
-		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a cluster from the fleet", Long: fleetRemoveLong,
+		Use: "remove [NAME]", Aliases: []string{"rm"}, Short: "Remove a cluster from the fleet", Long: fleetRemoveLong,
 		Args: func(c *cobra.Command, args []string) error {
 			if o.all {
 				return o.checkAll(args, o.target.Given())
