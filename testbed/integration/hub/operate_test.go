@@ -144,10 +144,14 @@ func TestTheChartIsAccepted(t *testing.T) {
 		"hosted":              "agent: {enabled: true, hosted: {enabled: true}, viewHost: v, viewPorts: {first: 50100, last: 50102}}",
 		"access only":         "agent: {enabled: true, accessOnly: true}",
 		"both":                "{hub: {enabled: true}, agent: {enabled: true, cluster: local}}",
+		"CRDs":                "{crds: {keep: false}, hub: {enabled: true}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var given map[string]any
 			must(t, yaml.Unmarshal([]byte(values), &given))
+			if given["crds"] == nil { // they take the API server a second
+				given["crds"] = map[string]any{"enabled": false}
+			}
 			objects, err := hubchart.Render(hubNamespace, given)
 			must(t, err)
 			for _, o := range objects {

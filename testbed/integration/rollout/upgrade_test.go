@@ -60,8 +60,8 @@ func TestUpgradeInTheMiddleOfARollout(t *testing.T) {
 	if w.keepsLaterField(ro) || w.served(hubchart.LaterKind) {
 		t.Fatalf("the CRDs of the earlier chart are the current ones")
 	}
-	before := w.objects()
 	stop()
+	before := w.objects()
 
 	current, err := charts.Load()
 	must(t, err)
