@@ -227,7 +227,7 @@ require-registry:
 generate-api: $(CONTROLLER_GEN) ## Deep copies, apply configurations and CRDs from apis/
 	$(CONTROLLER_GEN) object:headerFile=boilerplate/header.go.txt crd:maxDescLen=1024 \
 		applyconfiguration:headerFile=boilerplate/header.go.txt \
-		paths=./apis/... output:crd:dir=charts/bellwether/crds
+		paths=./apis/... output:crd:dir=charts/bellwether/files/crds
 
 .PHONY: generate-rbac
 generate-rbac: $(CONTROLLER_GEN) ## The chart's permissions, from the markers on the controllers

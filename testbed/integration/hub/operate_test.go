@@ -34,7 +34,7 @@ type replica struct {
 	process                   *process.Process
 }
 
-func startReplica(t *testing.T, c *cluster.Cluster, name string) *replica {
+func startReplica(t *testing.T, c *cluster.Cluster, name string, more ...string) *replica {
 	t.Helper()
 	dir := t.TempDir()
 	r := &replica{level: filepath.Join(dir, "level"), log: filepath.Join(dir, "hub.log")}
@@ -43,9 +43,10 @@ func startReplica(t *testing.T, c *cluster.Cluster, name string) *replica {
 		var err error
 		r.process, err = process.Start(process.Spec{
 			Name: "hub-" + name, Path: testenv.Binary(t, build.Hub), Dir: dir, Log: r.log,
-			Args: []string{"--kubeconfig", c.Kubeconfig(), "--leader-election-namespace", "default",
+			Args: append([]string{"--kubeconfig", c.Kubeconfig(), "--leader-election-namespace", "default",
 				"--leader-election-lease-duration", electionLease.String(), "--metrics-bind-address", "0",
 				"--health-probe-bind-address", r.health, "--pprof-bind-address", r.pprof, "--log-level-file", r.level},
+				more...),
 		})
 		return err
 	}))
@@ -143,10 +144,14 @@ func TestTheChartIsAccepted(t *testing.T) {
 		"hosted":              "agent: {enabled: true, hosted: {enabled: true}, viewHost: v, viewPorts: {first: 50100, last: 50102}}",
 		"access only":         "agent: {enabled: true, accessOnly: true}",
 		"both":                "{hub: {enabled: true}, agent: {enabled: true, cluster: local}}",
+		"CRDs":                "{crds: {keep: false}, hub: {enabled: true}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var given map[string]any
 			must(t, yaml.Unmarshal([]byte(values), &given))
+			if given["crds"] == nil { // they take the API server a second
+				given["crds"] = map[string]any{"enabled": false}
+			}
 			objects, err := hubchart.Render(hubNamespace, given)
 			must(t, err)
 			for _, o := range objects {
