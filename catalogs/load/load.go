@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -66,7 +67,16 @@ func New(from Catalogs, o Options) *Loader {
 
 // Resolve returns the digest of what a source holds now. It is never kept.
 func (l *Loader) Resolve(ctx context.Context, s oci.Source) (string, error) {
-	return l.from.Resolve(ctx, s)
+	digest, err := l.from.Resolve(ctx, s)
+	logDetail(ctx, err)
+	return digest, err
+}
+
+// logDetail logs what an error of a registry does not tell those who read it in an object.
+func logDetail(ctx context.Context, err error) {
+	if detail := oci.Detail(err); detail != "" {
+		logr.FromContextOrDiscard(ctx).V(1).Info("Cannot read from registry", "error", err.Error(), "detail", detail)
+	}
 }
 
 // Summary returns what a catalog offers.
@@ -139,6 +149,7 @@ func once[T any](ctx context.Context, l *Loader, digest, key string, read func(c
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 		defer cancel()
 		answer, size, err := read(ctx)
+		logDetail(ctx, err)
 		l.failed.record(digest, key, err)
 		if err != nil {
 			return nil, err

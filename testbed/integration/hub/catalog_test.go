@@ -5,15 +5,20 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
@@ -107,6 +112,31 @@ func TestCatalogFromADirectory(t *testing.T) {
 	})
 	if head := catalog.Status.Packages[0].Channels[0].Head; head != "1.2.0" {
 		t.Errorf("head is %s", head)
+	}
+}
+
+// TestACatalogTellsNothingOfInternalHosts: its author reads the status, and may name a host that he cannot reach.
+func TestACatalogTellsNothingOfInternalHosts(t *testing.T) {
+	const secret = "hunter2-of-an-internal-host"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Internal", secret)
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, `{"errors": [{"code": "DENIED", "message": %q}]}`, secret)
+	}))
+	defer server.Close()
+	h := start(t)
+	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "internal")
+	catalog := h.catalog(t, namespace, v1alpha1.CatalogSource{
+		Image: strings.TrimPrefix(server.URL, "http://") + "/team/catalog:v1", Insecure: true})
+	h.reaches(t, catalog, "Stalled AccessDenied", "status 403 Forbidden (DENIED)")
+	status, err := json.Marshal(catalog.Status)
+	must(t, err)
+	var events eventsv1.EventList
+	must(t, h.List(t.Context(), &events, client.InNamespace(namespace)))
+	told, err := json.Marshal(events.Items)
+	must(t, err)
+	if strings.Contains(string(status)+string(told), secret) {
+		t.Errorf("status or Events have what the host answered: %s %s", status, told)
 	}
 }
 
