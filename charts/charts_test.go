@@ -115,6 +115,7 @@ hub:
 	`"http://prometheus.monitoring:9090", ` +
 	`runbookURL: "https://runbooks.example.com/slos", dashboardURL: "https://grafana.example.com/d/slo"}
   paging: {alertmanagerFolder: /config, configLabels: {alertmanager: main}, secretNamespaces: [payments]}
+  pullSecrets: [{namespace: payments, name: registry-login}]
   discovery: {sources: [hive, clusterprofile, clusterapi], labels: {stage: labels/stage}, selector: fleet!=no}
   remoteWriteGate: {enabled: true, storeURL: "https://mimir.example.com/api/v1/push", storeSecret: store-login,
     storeHeaders: {X-Scope-OrgID: fleet}, tlsSecret: gate-tls, extraArgs: [--max-series=5000]}
@@ -153,6 +154,7 @@ agent:
   viewPorts: {first: 40000, last: 40099}
   localPolicy: {deniedNamespaces: [kube-*], permissions: {denyClusterWildcards: true}}
   jobs: {namespaces: [checks]}
+  pullSecrets: [registry-login]
   remoteWrite: {tokenSecret: {namespace: monitoring, name: sender}, url: "https://metrics.example.com/api/v1/write",
     caSecret: gate-ca, rulesConfigMap: edge-rules}
   templates: {namespace.yaml: "kind: Namespace\n"}

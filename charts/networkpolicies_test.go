@@ -36,14 +36,15 @@ func TestNetworkPoliciesCoverEveryPort(t *testing.T) {
 	}{
 		"hub": {"hub: {enabled: true}", map[string]map[string]string{"bellwether-hub": {"metrics": anyone}}},
 		"hub with a gate": {
-			"hub: {enabled: true, remoteWriteGate: {enabled: true, storeURL: 'http://p'}, networkPolicy: {" + monitoring + "}}",
+			"hub: {enabled: true, remoteWriteGate: {enabled: true, storeURL: 'http://p'}, networkPolicy: {" +
+				monitoring + "}}",
 			map[string]map[string]string{"bellwether-hub": {"metrics": "team=sre"},
 				"bellwether-remote-write-gate": {"write": anyone, "metrics": "team=sre"}}},
 		"agent": {"agent: {enabled: true, cluster: c}", map[string]map[string]string{"bellwether-agent": {
 			"50100-50999": olm, "metrics": anyone}}},
 		"agent beside another OLM": {
-			"agent: {enabled: true, cluster: c, viewPorts: {first: 40000, last: 40001}, networkPolicy: {olmNamespaces: [catalogs], " +
-				monitoring + "}}", map[string]map[string]string{"bellwether-agent": {
+			"agent: {enabled: true, cluster: c, viewPorts: {first: 40000, last: 40001}, " +
+				"networkPolicy: {olmNamespaces: [catalogs], " + monitoring + "}}", map[string]map[string]string{"bellwether-agent": {
 				"40000-40001": "kubernetes.io/metadata.name in (catalogs)", "metrics": "team=sre"}}},
 		"hosted agent": {
 			"agent: {enabled: true, hosted: {enabled: true}, viewHost: v, viewPorts: {last: 50102}}",
@@ -204,7 +205,8 @@ func TestNetworkPoliciesBoundEgress(t *testing.T) {
 	for i := range policies {
 		p := &policies[i]
 		got[p.Name] = len(p.Spec.Egress)
-		if isBounded := slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress); isBounded != (want[p.Name] > 0) {
+		isBounded := slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+		if isBounded != (want[p.Name] > 0) {
 			t.Errorf("NetworkPolicy %s bounds egress: %t", p.Name, isBounded)
 		}
 	}

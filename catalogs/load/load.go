@@ -125,8 +125,12 @@ func (l *Loader) Bundles(ctx context.Context, s oci.Source, digest, name string,
 	return p, nil
 }
 
-// key identifies a request. A result without signature verification is not used for a request with it.
+// key identifies a request. A result without signature verification is not used for a request with it, nor one that was
+// read with another login.
 func key(s oci.Source, parts ...string) string {
+	if login := s.Access.Key(); login != "" {
+		parts = append(parts, "with login "+login)
+	}
 	for _, k := range s.Verification.PublicKeys {
 		parts = append(parts, "signed by "+string(k))
 	}
@@ -325,7 +329,7 @@ func (l *Loader) bundleObjects(ctx context.Context, image string, a oci.Access) 
 		objects, _, err := read(ctx)
 		return objects, err
 	}
-	return once(ctx, l, failureKey(oci.Source{Access: a}, image), key(oci.Source{}, "bundle", image), read)
+	return once(ctx, l, failureKey(oci.Source{Access: a}, image), key(oci.Source{Access: a}, "bundle", image), read)
 }
 
 // maxDependencies bounds how many packages are read for one view.

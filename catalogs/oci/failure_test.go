@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -20,8 +21,8 @@ import (
 
 const secretText = "hunter2-of-an-internal-host"
 
-// TestErrorsTellNothingOfInternalHosts: whoever writes an OperatorCatalog chooses what the hub connects to, and reads the
-// errors in its status. They tell what kind of failure it was, and nothing that the other side wrote.
+// TestErrorsTellNothingOfInternalHosts: whoever writes an OperatorCatalog chooses what the hub connects to, and reads
+// the errors in its status. They tell what kind of failure it was, and nothing that the other side wrote.
 func TestErrorsTellNothingOfInternalHosts(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -56,7 +57,8 @@ func TestErrorsTellNothingOfInternalHosts(t *testing.T) {
 			oci.ErrDenied, "401 Unauthorized"},
 		"messages of a registry": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = fmt.Fprintf(w, `{"errors": [{"code": "DENIED", "message": %q}, {"code": %q}]}`, secretText, secretText)
+			_, _ = fmt.Fprintf(w, `{"errors": [{"code": "DENIED", "message": %q}, {"code": %q}]}`, secretText,
+				secretText)
 		}, oci.ErrDenied, "403 Forbidden (DENIED)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,24 +86,24 @@ func TestRedirectsTellNothing(t *testing.T) {
 	digest := push(t, catalogDir(t), r.image("v1"))
 	for kind, passed := range map[string]int{"configuration": 0, "layer": 1} {
 		t.Run(kind, func(t *testing.T) {
-			blobs := 0
+			var blobs atomic.Int32
 			r.onRequest(func(w http.ResponseWriter, req *http.Request) bool {
 				if !strings.Contains(req.URL.Path, "/blobs/") {
 					return false
 				}
-				blobs++
-				if blobs > passed {
-					http.Redirect(w, req, internal.URL+"/"+secretText, http.StatusTemporaryRedirect)
+				if int(blobs.Add(1)) <= passed {
+					return false
 				}
-				return blobs > passed
+				http.Redirect(w, req, internal.URL+"/"+secretText, http.StatusTemporaryRedirect)
+				return true
 			})
 			defer r.onRequest(nil)
 			c := oci.NewClient(oci.Options{Backoff: time.Millisecond})
 			_, err := summary(t.Context(), c, oci.Source{Image: r.image("v1")}, digest)
 			sum := sha256.Sum256([]byte(secretText))
 			checkSilent(t, err, secretText, hex.EncodeToString(sum[:]), strings.TrimPrefix(internal.URL, "http://"))
-			if blobs <= passed {
-				t.Errorf("%d blobs were asked for", blobs)
+			if int(blobs.Load()) <= passed {
+				t.Errorf("%d blobs were asked for", blobs.Load())
 			}
 		})
 	}

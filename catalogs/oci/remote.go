@@ -70,6 +70,8 @@ func (a Access) keychain() (authn.Keychain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: read Docker configuration: %w", ErrBadSource, err)
 	}
+	// Helpers are programs that are run here, and others may have written this.
+	file.CredentialsStore, file.CredentialHelpers = "", nil
 	return keychainFunc(func(registry string) (authn.AuthConfig, error) {
 		found, err := file.GetAuthConfig(registry)
 		if err != nil {

@@ -46,9 +46,9 @@ type Options struct {
 	Advertise string
 	// Ports are those to listen on.
 	Ports Ports
-	// IdleTimeout is after how long without a request a connection is closed; zero means 45 minutes. OLM connects again,
-	// and resolves anew then. A gRPC client of its kind ends an idle connection itself after 30 minutes, so the default
-	// is about others.
+	// IdleTimeout is after how long without a request a connection is closed; zero means 45 minutes. OLM connects
+	// again, and resolves anew then. A gRPC client of its kind ends an idle connection itself after 30 minutes, so the
+	// default is about others.
 	IdleTimeout time.Duration
 }
 

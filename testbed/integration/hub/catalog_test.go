@@ -10,12 +10,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -138,6 +141,37 @@ func TestACatalogTellsNothingOfInternalHosts(t *testing.T) {
 	if strings.Contains(string(status)+string(told), secret) {
 		t.Errorf("status or Events have what the host answered: %s %s", status, told)
 	}
+}
+
+// TestAPrivateCatalog: the hub reads a catalog with the Secret that it names, in its own namespace.
+func TestAPrivateCatalog(t *testing.T) {
+	h := start(t)
+	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "private")
+	inner, stop := serveRegistry(t, t.TempDir(), "")
+	defer stop()
+	dir := t.TempDir()
+	publish(t, dir, second)
+	_, err := oci.NewClient(oci.Options{}).Push(t.Context(), dir, inner+"/catalogs/main:latest", oci.Access{})
+	must(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: inner})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user == "u" && password == "p" {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	catalog := h.catalog(t, namespace, v1alpha1.CatalogSource{Image: host + "/catalogs/main:latest",
+		PullSecret: "login"})
+	h.reaches(t, catalog, "Stalled AccessDenied", "there is no Secret "+namespace+"/login")
+	must(t, h.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "login"},
+		Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(
+			`{"auths": {%q: {"username": "u", "password": "p"}}}`, host)}}))
+	h.lookAgain(t, catalog)
+	h.reaches(t, catalog, "True Succeeded")
 }
 
 // serveRegistry runs a registry at an address until the returned function is

@@ -34,7 +34,8 @@ func TestWhatARegistrySaidIsPrinted(t *testing.T) {
 	_, err := oci.NewClient(oci.Options{}).Resolve(t.Context(), source)
 	var out bytes.Buffer
 	NewEnv("bellwether", genericiooptions.IOStreams{Out: &out, ErrOut: &out}).Exit(err)
-	for _, want := range []string{"Error: resolve " + source.Image + ": access denied", "\nCause: ", "your quota is used up"} {
+	for _, want := range []string{"Error: resolve " + source.Image + ": access denied", "\nCause: ",
+		"your quota is used up"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &out)
 		}
