@@ -17,16 +17,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// failure is an error about a registry. Its text is ours alone: whoever names a registry may read the text, for
+// registryError is an error about a registry. Its text is ours alone: whoever names a registry may read the text, for
 // instance in the status of an OperatorCatalog, and may have named a host that he cannot reach himself. What that
 // host wrote, and where it redirected to, is the detail.
-type failure struct {
+type registryError struct {
 	kind   error
 	text   string
 	detail error
 }
 
-func (f *failure) Error() string {
+func (f *registryError) Error() string {
 	if f.text == "" {
 		return f.kind.Error()
 	}
@@ -34,10 +34,10 @@ func (f *failure) Error() string {
 }
 
 // Unwrap leaves the detail out, so that nobody tells it by accident.
-func (f *failure) Unwrap() error { return f.kind }
+func (f *registryError) Unwrap() error { return f.kind }
 
 func failf(kind error, format string, args ...any) error {
-	return &failure{kind: kind, text: fmt.Sprintf(format, args...)}
+	return &registryError{kind: kind, text: fmt.Sprintf(format, args...)}
 }
 
 // maxDetail bounds what is kept of what others wrote.
@@ -47,7 +47,7 @@ const maxDetail = 1024
 // and empty if there is nothing. It may hold what any host wrote that can be reached from here: it is for a log, or for
 // a person who runs this program himself, and never for an object that others read.
 func Detail(err error) string {
-	var f *failure
+	var f *registryError
 	if !errors.As(err, &f) || f.detail == nil {
 		return ""
 	}
@@ -73,7 +73,7 @@ func classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	var made *failure
+	var made *registryError
 	if errors.As(err, &made) {
 		return made // what the library and the network added to it is dropped
 	}
@@ -83,22 +83,22 @@ func classify(err error) error {
 	}
 	for _, known := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, context.Canceled} {
 		if errors.Is(err, known) {
-			return &failure{kind: known, detail: err}
+			return &registryError{kind: known, detail: err}
 		}
 	}
 	// On the loopback interface the library tries plain HTTP as well, and has two errors to tell.
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {
-		return &failure{kind: ErrUntrusted, text: untrustedBecause(certificate), detail: err}
+		return &registryError{kind: ErrUntrusted, text: untrustedBecause(certificate), detail: err}
 	}
 	var answer *transport.Error
 	if errors.As(err, &answer) {
-		return &failure{kind: kindOf(answer.StatusCode), text: describeAnswer(answer), detail: err}
+		return &registryError{kind: kindOf(answer.StatusCode), text: describeAnswer(answer), detail: err}
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return &failure{kind: ErrUnreachable, text: "it serves plain HTTP, and HTTPS was expected", detail: err}
+		return &registryError{kind: ErrUnreachable, text: "it serves plain HTTP, and HTTPS was expected", detail: err}
 	}
-	return &failure{kind: ErrUnreachable, text: "no answer, or none of a registry", detail: err}
+	return &registryError{kind: ErrUnreachable, text: "no answer, or none of a registry", detail: err}
 }
 
 func kindOf(status int) error {

@@ -431,7 +431,6 @@ func TestPullSecretsRunNoPrograms(t *testing.T) {
 	folder := t.TempDir()
 	ran := filepath.Join(folder, "ran")
 	program := filepath.Join(folder, "docker-credential-evil")
-	//nolint:gosec // a program has to be executable
 	if err := os.WriteFile(program, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -220,7 +220,7 @@ func (v *verifier) check(p []byte, err error) error {
 	}
 	if got := hex.EncodeToString(v.hash.Sum(nil)); got != v.want.Hex {
 		// The digest of what somebody else has tells what that is, where it is one of a few.
-		return &failure{kind: ErrDigestMismatch, text: fmt.Sprintf("expected %s", v.want),
+		return &registryError{kind: ErrDigestMismatch, text: fmt.Sprintf("expected %s", v.want),
 			detail: fmt.Errorf("got sha256:%s", got)}
 	}
 	return err
