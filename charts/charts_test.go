@@ -115,6 +115,7 @@ hub:
 	`"http://prometheus.monitoring:9090", ` +
 	`runbookURL: "https://runbooks.example.com/slos", dashboardURL: "https://grafana.example.com/d/slo"}
   paging: {alertmanagerFolder: /config, configLabels: {alertmanager: main}, secretNamespaces: [payments]}
+  pullSecrets: [{namespace: payments, name: registry-login}]
   discovery: {sources: [hive, clusterprofile, clusterapi], labels: {stage: labels/stage}, selector: fleet!=no}
   remoteWriteGate: {enabled: true, storeURL: "https://mimir.example.com/api/v1/push", storeSecret: store-login,
     storeHeaders: {X-Scope-OrgID: fleet}, tlsSecret: gate-tls, extraArgs: [--max-series=5000]}
@@ -136,7 +137,8 @@ hub:
   priorityClass: {create: true, value: 5000}
   fleet: {clusters: 1000, operatorsPerCluster: 30}
   logLevel: debug
-  networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}
+  networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}],
+    egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}, {ports: [{port: 443}]}]}
   podMonitor: {enabled: true, labels: {release: prometheus}}
 probes: {deniedCIDRs: [192.0.2.0/24]}
 dashboards:
@@ -152,13 +154,15 @@ agent:
   viewPorts: {first: 40000, last: 40099}
   localPolicy: {deniedNamespaces: [kube-*], permissions: {denyClusterWildcards: true}}
   jobs: {namespaces: [checks]}
+  pullSecrets: [registry-login]
   remoteWrite: {tokenSecret: {namespace: monitoring, name: sender}, url: "https://metrics.example.com/api/v1/write",
     caSecret: gate-ca, rulesConfigMap: edge-rules}
   templates: {namespace.yaml: "kind: Namespace\n"}
   extraRules: [{apiGroups: [""], resources: [limitranges], verbs: [create]}]
   backup: {stores: ["s3://backups/fleet?region=eu-central-1"], secrets: [backup-store]}
   extraArgs: [--zap-log-level=debug]
-  networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}
+  networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}], olmNamespaces: [catalogs],
+    egress: [{ports: [{port: 443}]}]}
   podMonitor: {enabled: true, labels: {release: prometheus}}
 `
 
@@ -168,7 +172,7 @@ func TestRender(t *testing.T) {
 		"hub":     "hub: {enabled: true}",
 		"agent":   "agent: {enabled: true, cluster: canary}",
 		"hosted": "agent: {enabled: true, hosted: {enabled: true, service: {loadBalancerSourceRanges: [10.0.0.0/8]}}, " +
-			"viewHost: views.example.com, viewPorts: {last: 50102}, networkPolicy: {enabled: true}, " +
+			"viewHost: views.example.com, viewPorts: {last: 50102}, " +
 			"podMonitor: {enabled: true}}",
 		"access":     "agent: {enabled: true, accessOnly: true}",
 		"everything": everything,
@@ -244,6 +248,7 @@ func TestValuesAreChecked(t *testing.T) {
 		"a digest that is none":     {"hub: {image: {digest: latest}}", "digest"},
 		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
 		"an unknown source":         {"hub: {enabled: true, discovery: {sources: [rancher]}}", "sources"},
+		"no namespace of OLM":       {"agent: {networkPolicy: {olmNamespaces: []}}", "olmNamespaces"},
 		"a level that is none":      {"hub: {logLevel: loud}", "logLevel"},
 		"a fleet by name":           {"hub: {fleet: {clusters: large}}", "clusters"},
 		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},

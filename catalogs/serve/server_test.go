@@ -239,6 +239,31 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestIdleConnectionsEnd: who connects and asks nothing does not keep its place, and comes back when it asks.
+func TestIdleConnectionsEnd(t *testing.T) {
+	s := serve.New(serve.Options{IdleTimeout: 100 * time.Millisecond})
+	t.Cleanup(s.Close)
+	conn := dial(t, set(t, s, "a", hop(t, "", "p.v1.0.0"), 0))
+	before := bundles(t, conn)
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		state, _ := s.State("a")
+		if state.Connections == 0 {
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%d connections that nobody uses are open", state.Connections)
+		case <-tick.C:
+		}
+	}
+	if diff := cmp.Diff(before, bundles(t, conn)); diff != "" {
+		t.Errorf("what OLM sees after it connects again (-before +after):\n%s", diff)
+	}
+}
+
 func TestCloseStopsEverything(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := serve.New(serve.Options{})

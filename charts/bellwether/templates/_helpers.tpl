@@ -207,3 +207,21 @@ KiB are asked for, with garbage and what is worked on: see docs/guides/sizing.md
 {{- if .priorityClassName }}{{ .priorityClassName }}{{ else if .priorityClass.create }}{{ include "bellwether.hub" $ }}{{ end }}
 {{- end }}
 {{- end }}
+
+{{- /* Who may read metrics: whoever is named, else everybody. Call with the networkPolicy of a part. */}}
+{{- define "bellwether.metricsIngress" -}}
+- ports:
+    - {port: metrics, protocol: TCP}
+  {{- with .metricsFrom }}
+  from:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{- /* What a part may connect to, where that is bounded. */}}
+{{- define "bellwether.egress" -}}
+{{- with .egress }}
+egress:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
