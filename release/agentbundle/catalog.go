@@ -17,19 +17,19 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-// Next is a version that a catalog gets.
-type Next struct {
-	// Version, and the image of its bundle by digest.
-	Version, Image string
-	// Repository of the catalog, and the digest of the one that gets the version; an empty digest begins a catalog.
-	Repository, Previous string
-	Now                  time.Time
+// next is a version that a catalog gets.
+type next struct {
+	// version, and the image of its bundle by digest.
+	version, image string
+	// repository of the catalog, and the digest of the one that gets the version; an empty digest begins a catalog.
+	repository, previous string
+	now                  time.Time
 }
 
-// Compile writes the catalog with a further version of the agent into the folder dir/catalog, and returns that. All
+// compileNext writes the catalog with a further version of the agent into the folder dir/catalog, and returns that. All
 // versions and blocks of the previous catalog stay in it. One that has the version already stays as it is; errors wrap
 // ladder.ErrExists where it has the version with another bundle.
-func Compile(ctx context.Context, client *oci.Client, access oci.Access, dir string, n Next) (string, error) {
+func compileNext(ctx context.Context, client *oci.Client, access oci.Access, dir string, n next) (string, error) {
 	ladders, out := filepath.Join(dir, "ladders"), filepath.Join(dir, "catalog")
 	file, err := ladder.New(folder.Path(ladders, own.AgentPackage), &ladder.Ladder{APIVersion: ladder.APIVersion,
 		Kind: ladder.Kind, Package: own.AgentPackage, Channels: []string{Channel},
@@ -37,13 +37,13 @@ func Compile(ctx context.Context, client *oci.Client, access oci.Access, dir str
 	if err != nil {
 		return "", fmt.Errorf("make ladder: %w", err)
 	}
-	o := folder.Options{Bundles: folder.Bundles{Images: client, Access: access}, Now: n.Now}
-	if n.Previous != "" {
+	o := folder.Options{Bundles: folder.Bundles{Images: client, Access: access}, Now: n.now}
+	if n.previous != "" {
 		if o.Published, err = n.read(ctx, client, access, file.Ladder); err != nil {
 			return "", err
 		}
 	}
-	if err := file.Ladder.Add(ladder.Bundle{Version: n.Version, Image: n.Image, Channel: Channel}); err != nil {
+	if err := file.Ladder.Add(ladder.Bundle{Version: n.version, Image: n.image, Channel: Channel}); err != nil {
 		return "", fmt.Errorf("add version to catalog: %w", err)
 	}
 	if err := makeFolder(ladders); err != nil {
@@ -59,9 +59,9 @@ func Compile(ctx context.Context, client *oci.Client, access oci.Access, dir str
 }
 
 // read fills a ladder from the previous catalog, which it returns.
-func (n Next) read(ctx context.Context, client *oci.Client, access oci.Access, l *ladder.Ladder) ([]*catalogs.Package,
+func (n next) read(ctx context.Context, client *oci.Client, access oci.Access, l *ladder.Ladder) ([]*catalogs.Package,
 	error) {
-	files, err := client.Open(ctx, oci.Source{Image: n.Repository + "@" + n.Previous, Access: access}, n.Previous)
+	files, err := client.Open(ctx, oci.Source{Image: n.repository + "@" + n.previous, Access: access}, n.previous)
 	if err != nil {
 		return nil, fmt.Errorf("open previous catalog: %w", err)
 	}
