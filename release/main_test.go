@@ -182,7 +182,7 @@ func looksAtChart(t *testing.T, dir, address string, public []byte) {
 	}
 }
 
-// looksAtCatalog reads the agent's catalog as a hub does. It has one version, whose bundle runs the image of the release.
+// looksAtCatalog reads the agent's catalog as a hub does. It has one version, whose bundle runs the release's image.
 func looksAtCatalog(t *testing.T, dir, address string, public []byte) {
 	t.Helper()
 	client := oci.NewClient(oci.Options{})

@@ -9,8 +9,8 @@
 //
 //   - A cluster that was admitted to another version of the agent and is offline since has failed. A rollout of any
 //     other operator defers clusters that are offline.
-//   - An agent does not uninstall itself. It would end before it has reported, and the hub would wait for it. It is left
-//     on the cluster, as with the removal policy Orphan.
+//   - An agent does not uninstall itself. It would end before it has reported, and the hub would wait for it. It is
+//     left on the cluster, as with the removal policy Orphan.
 package own
 
 // AgentPackage is the name of the agent's package in catalogs.

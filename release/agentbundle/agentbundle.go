@@ -37,10 +37,10 @@ const (
 	// crd is the only kind of Bellwether's that an agent reads on its own cluster.
 	crd = "endpointprobes.bellwether.dev"
 
-	description = "The agent of [Bellwether](https://github.com/bellwether-dev/bellwether), which runs in each cluster " +
-		"of a fleet. It installs and upgrades operators on its cluster as the fleet's hub admits them, by way of OLM, " +
-		"probes them, and reports to the hub.\n\nIt needs a Secret `bellwether-hub-kubeconfig` in its namespace, which " +
-		"`bellwether fleet join` makes."
+	description = "The agent of [Bellwether](https://github.com/bellwether-dev/bellwether), which runs in each " +
+		"cluster of a fleet. It installs and upgrades operators on its cluster as the fleet's hub admits them, by way " +
+		"of OLM, probes them, and reports to the hub.\n\nIt needs a Secret `bellwether-hub-kubeconfig` in its " +
+		"namespace, which `bellwether fleet join` makes."
 )
 
 // Build makes the bundle of a release. The same release gives the same bytes. Errors wrap build.ErrInput where the
@@ -83,8 +83,8 @@ func Build(r charts.Release) (*build.Result, error) {
 	}.Or(chart.Defaults()))
 }
 
-// additions are what the rendered chart does not have: the base of the ClusterServiceVersion, the CRD, and an example of
-// it.
+// additions are what the rendered chart does not have: the base of the ClusterServiceVersion, the CRD, and an example
+// of it.
 func additions() ([]build.Source, error) {
 	definitions, err := charts.CRDs()
 	if err != nil {

@@ -68,7 +68,8 @@ func TestBundleIsClean(t *testing.T) {
 	}
 }
 
-// TestBundleIsTheChart: the same Deployment with the same rights, in any namespace, and the one kind that an agent reads.
+// TestBundleIsTheChart: the same Deployment with the same rights, in any namespace, and the one kind that an agent
+// reads.
 func TestBundleIsTheChart(t *testing.T) {
 	r, b := made(t)
 	if r.Name != "bellwether-agent.v1.2.3" {

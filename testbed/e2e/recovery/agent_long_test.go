@@ -83,7 +83,8 @@ func TestBrokenAgent(t *testing.T) {
 	}
 
 	a.block(brokenAgent)
-	a.deleteOn(canary, object("Subscription", own.AgentPackage), object("CatalogSource", "bellwether-"+own.AgentPackage),
+	a.deleteOn(canary, object("Subscription", own.AgentPackage),
+		object("CatalogSource", "bellwether-"+own.AgentPackage),
 		object("ClusterServiceVersion", "bellwether-agent.v"+brokenAgent),
 		object("ClusterServiceVersion", "bellwether-agent.v1.1.0"))
 	a.applyManifest(canary, "1.1.0")
