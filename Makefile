@@ -110,7 +110,7 @@ test-long-unit: ## The part of `make test-long` that needs no cluster
 
 .PHONY: test-long-testbed
 test-long-testbed: components ## The part of `make test-long` that runs on the testbed
-	cd testbed && go test $(TEST_FLAGS) -tags long -p $(TESTBED_PARALLEL) -timeout 2h ./alerts ./bench/...
+	cd testbed && go test $(TEST_FLAGS) -tags long -p $(TESTBED_PARALLEL) -timeout 2h ./alerts ./bench/... ./e2e/recovery
 	cd testbed && go test $(TEST_FLAGS) -tags long -timeout 2h -run 'Chaos|Trial' ./e2e \
 		-args -chaos.duration 20m -chaos.longest 1m -trial.faults 0
 

@@ -175,6 +175,8 @@ func TestRender(t *testing.T) {
 			"viewHost: views.example.com, viewPorts: {last: 50102}, " +
 			"podMonitor: {enabled: true}}",
 		"access":     "agent: {enabled: true, accessOnly: true}",
+		"bundle":     "agent: {enabled: true, part: bundle}",
+		"cluster":    "agent: {enabled: true, part: cluster}",
 		"everything": everything,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,6 +239,7 @@ func decodes(t *testing.T, manifest string) {
 
 func TestValuesAreChecked(t *testing.T) {
 	for name, c := range map[string]struct{ values, want string }{
+		"a part that is none":           {"agent: {enabled: true, part: half}", "part"},
 		"a misspelt value":              {"hub: {enable: true}", "enable"},
 		"an agent without cluster":      {"agent: {enabled: true}", "agent.cluster must name"},
 		"a hosted agent nobody reaches": {"agent: {enabled: true, hosted: {enabled: true}}", "agent.viewHost must name"},

@@ -21,8 +21,12 @@
 {{ include "bellwether.selector" . }}
 app.kubernetes.io/part-of: bellwether
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+{{- if eq .root.Values.agent.part "bundle" }}
+app.kubernetes.io/managed-by: olm
+{{- else }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- end }}
 {{- with .root.Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
