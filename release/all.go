@@ -63,9 +63,13 @@ func (o *options) all(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	upgrade, err := notes.UpgradeNotes(o.root, o.version)
+	if err != nil {
+		return err
+	}
 	// The bundle and the catalog of the agent for OLM come here, once it is made by `bellwether bundle build`.
 	text := notes.Markdown(notes.Release{Version: o.version, Images: append(slices.Clone(images), chart),
-		Commits: commits})
+		Upgrade: upgrade, Commits: commits})
 	for name, content := range map[string][]byte{
 		"bellwether-crds.yaml": crds, "bellwether-" + o.version + ".tgz": packaged, "release-notes.md": []byte(text),
 	} {
