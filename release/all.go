@@ -71,7 +71,11 @@ func (o *options) all(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	text := notes.Markdown(notes.Release{Version: o.version, Commits: commits,
+	upgrade, err := notes.UpgradeNotes(o.root, o.version)
+	if err != nil {
+		return err
+	}
+	text := notes.Markdown(notes.Release{Version: o.version, Upgrade: upgrade, Commits: commits,
 		Images: slices.Concat(images, []image.Published{chart}, forOLM)})
 	contents := map[string][]byte{
 		"bellwether-crds.yaml": crds, "bellwether-" + o.version + ".tgz": packaged, "release-notes.md": []byte(text),

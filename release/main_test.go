@@ -35,7 +35,7 @@ func newTree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	files := map[string]string{"go.mod": "module example.com/tree\n\ngo 1.26\n", "LICENSE": "free\n",
-		"README.md": "# x\n"}
+		"README.md": "# x\n", "docs/releases/unreleased.md": "# Next\n\n## Upgrade notes\n\nLook out.\n"}
 	for _, name := range image.Names {
 		files["cmd/"+name+"/main.go"] = "package main\n\nfunc main() { println(\"" + name + "\") }\n"
 	}
@@ -116,6 +116,7 @@ func TestRelease(t *testing.T) {
 	looksAtChart(t, dir, address, pair.Public)
 	looksAtCatalog(t, dir, address, pair.Public)
 	if text := read(t, dir, "release-notes.md"); !strings.Contains(text, "- Begin (") ||
+		!strings.Contains(text, "## Upgrade notes\n\nLook out.\n") ||
 		!strings.Contains(text, address+"/charts/bellwether:1.2.3@sha256:") {
 		t.Errorf("notes:\n%s", text)
 	}

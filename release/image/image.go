@@ -57,11 +57,14 @@ func New(p Program, base v1.Image) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
+// Source is where the source of Bellwether is.
+const Source = "https://github.com/bellwether-dev/bellwether"
+
 // annotations are those that the OCI specification knows.
 func annotations(p Program) map[string]string {
 	out := map[string]string{
 		"org.opencontainers.image.title":       "Bellwether: " + cmp.Or(titles[p.Name], p.Name),
-		"org.opencontainers.image.source":      "https://github.com/bellwether-dev/bellwether",
+		"org.opencontainers.image.source":      Source,
 		"org.opencontainers.image.licenses":    "Apache-2.0",
 		"org.opencontainers.image.version":     p.Version.Version,
 		"org.opencontainers.image.created":     created(p).Format(time.RFC3339),

@@ -1,14 +1,20 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notes writes the notes of a release from the commits since the one before.
+// Package notes writes the notes of a release from its page in docs/releases and the commits since the one before.
 package notes
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +30,8 @@ type Release struct {
 	Version string
 	// Images of the release, and its chart.
 	Images []image.Published
+	// Upgrade are the upgrade notes in Markdown, as UpgradeNotes returns them; empty if there are none.
+	Upgrade string
 	// Commits are the newest first.
 	Commits []Commit
 }
@@ -39,7 +47,11 @@ func Markdown(r Release) string {
 	}
 	out.WriteString("\nThe files are in `checksums.txt`. Upgrade the hub, with its CRDs, and then the agents; the CRDs come " +
 		"with the chart, and are in `bellwether-crds.yaml` for those who apply them first. Hub and agents may be " +
-		"one minor version apart.\n\n## Changes\n\n")
+		"one minor version apart.\n\n")
+	if r.Upgrade != "" {
+		out.WriteString(r.Upgrade + "\n\n")
+	}
+	out.WriteString("## Changes\n\n")
 	if len(r.Commits) == 0 {
 		out.WriteString("None.\n")
 	}
@@ -53,6 +65,44 @@ var escaper = strings.NewReplacer("<", "&lt;", "@", "&#64;")
 
 // escape keeps a subject from being read as HTML or as a mention of somebody.
 func escape(text string) string { return escaper.Replace(text) }
+
+// pages is the folder of the pages about releases, relative to the root of the repository.
+const pages = "docs/releases"
+
+// UpgradeNotes returns what the page of a release has below its introduction, from the first heading of the second level
+// on. The page is docs/releases/vVERSION.md, or unreleased.md while there is none for that version; without either, the
+// notes are empty. Its relative links become links to the source at the version's tag, because the notes are read elsewhere.
+func UpgradeNotes(root, version string) (string, error) {
+	tag := "v" + strings.TrimPrefix(version, "v")
+	text, err := os.ReadFile(filepath.Join(root, pages, tag+".md")) //nolint:gosec // of this repository
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = os.ReadFile(filepath.Join(root, pages, "unreleased.md")) //nolint:gosec // of this repository
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read upgrade notes: %w", err)
+	}
+	_, below, found := strings.Cut(string(text), "\n## ")
+	if !found {
+		return "", nil
+	}
+	return absolute("## "+strings.TrimSpace(below), tag), nil
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// absolute makes links to the source at that tag of the relative ones.
+func absolute(markdown, tag string) string {
+	return link.ReplaceAllStringFunc(markdown, func(found string) string {
+		target := link.FindStringSubmatch(found)[1]
+		if strings.Contains(target, "://") || strings.HasPrefix(target, "#") {
+			return found
+		}
+		return "](" + image.Source + "/blob/" + tag + "/" + path.Join(pages, target) + ")"
+	})
+}
 
 // Since returns the commits since the last tag of a release before this commit; all of them where there is none.
 // Merges are left out.

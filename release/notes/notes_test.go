@@ -6,6 +6,7 @@ package notes_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,5 +68,53 @@ func TestNotesSinceTheLastRelease(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the notes do not have %q:\n%s", want, text)
 		}
+	}
+}
+
+func TestUpgradeNotesAreThoseOfTheVersionsPage(t *testing.T) {
+	tree := func(files map[string]string) string {
+		dir := t.TempDir()
+		for name, text := range files {
+			file := filepath.Join(dir, "docs", "releases", name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	const next = "# Next\n\nIntroduction.\n\n## Upgrade notes\n\nSee [limits](../reference/limits.md#probes), " +
+		"[SemVer](https://semver.org) and [below](#more).\n"
+	const source = "https://github.com/bellwether-dev/bellwether/blob/v1.2.0/docs/"
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"own page": {map[string]string{"v1.2.0.md": "# 1.2.0\n\n## Upgrade notes\n\nNone.\n", "unreleased.md": next},
+			"## Upgrade notes\n\nNone."},
+		"none yet": {map[string]string{"unreleased.md": next}, "## Upgrade notes\n\nSee [limits](" + source +
+			"reference/limits.md#probes), [SemVer](https://semver.org) and [below](#more)."},
+		"nothing to say": {map[string]string{"v1.2.0.md": "# 1.2.0\n\nNothing.\n"}, ""},
+		"no pages":       {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, version := range []string{"1.2.0", "v1.2.0"} {
+				got, err := notes.UpgradeNotes(tree(tt.files), version)
+				if err != nil || got != tt.want {
+					t.Errorf("upgrade notes of %s: error %v, got:\n%s\nwant:\n%s", version, err, got, tt.want)
+				}
+			}
+		})
+	}
+	// The pages of this repository are read as they are.
+	own, err := notes.UpgradeNotes(filepath.Join("..", ".."), "0.0.0")
+	if err != nil || !strings.HasPrefix(own, "## Upgrade notes\n") || strings.Contains(own, "](..") {
+		t.Errorf("upgrade notes of this repository: error %v, got:\n%s", err, own)
+	}
+	text := notes.Markdown(notes.Release{Version: "1.2.0", Upgrade: "## Upgrade notes\n\nNone."})
+	if !strings.Contains(text, "\n\n## Upgrade notes\n\nNone.\n\n## Changes\n") {
+		t.Errorf("notes:\n%s", text)
 	}
 }
