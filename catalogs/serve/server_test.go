@@ -58,10 +58,21 @@ func bundles(t *testing.T, c *grpc.ClientConn) []string {
 	for {
 		out, err := list(ctx, c)
 		if err == nil {
+			ready(ctx, t, c)
 			return out
 		}
 		if ctx.Err() != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// ready waits until the connection that just answered says so: gRPC gives it to callers before it tells its state.
+func ready(ctx context.Context, t *testing.T, c *grpc.ClientConn) {
+	t.Helper()
+	for now := c.GetState(); now != connectivity.Ready; now = c.GetState() {
+		if !c.WaitForStateChange(ctx, now) {
+			t.Fatalf("the connection stays %s", now)
 		}
 	}
 }

@@ -38,8 +38,8 @@ const (
 	crd = "endpointprobes.bellwether.dev"
 
 	description = "The agent of [Bellwether](https://github.com/bellwether-dev/bellwether), which runs in each " +
-		"cluster of a fleet. It installs and upgrades operators on its cluster as the fleet's hub admits them, by way " +
-		"of OLM, probes them, and reports to the hub.\n\nIt needs a Secret `bellwether-hub-kubeconfig` in its " +
+		"cluster of a fleet. It installs and upgrades operators on its cluster as the fleet's hub admits them, by " +
+		"way of OLM, probes them, and reports to the hub.\n\nIt needs a Secret `bellwether-hub-kubeconfig` in its " +
 		"namespace, which `bellwether fleet join` makes."
 )
 

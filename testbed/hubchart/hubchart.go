@@ -19,8 +19,9 @@ import (
 	"github.com/bellwether-dev/bellwether/charts"
 )
 
-// Objects returns the objects of the release "bellwether" in a namespace, but for its Deployments, its test and the CRDs:
-// access, admission policies and what else the hub needs. The values are those of the chart's key hub; enabled is set here.
+// Objects returns the objects of the release "bellwether" in a namespace, but for its Deployments, its test and the
+// CRDs: access, admission policies and what else the hub needs. The values are those of the chart's key hub; enabled is
+// set here.
 func Objects(namespace string, hub map[string]any) ([]*unstructured.Unstructured, error) {
 	enabled := map[string]any{"enabled": true}
 	maps.Copy(enabled, hub)

@@ -33,8 +33,12 @@ func Helm(kubeconfig, namespace string) (*action.Configuration, error) {
 const (
 	// LaterKind is a CRD that there was not.
 	LaterKind = "alertsilences.bellwether.dev"
-	// OlderKind is the CRD without LaterField, a field of its spec, and without LaterColumn.
-	OlderKind, LaterField, LaterColumn = "operatorrollouts.bellwether.dev", "pausedReason", "Message"
+	// OlderKind is the CRD without LaterField and without LaterColumn.
+	OlderKind = "operatorrollouts.bellwether.dev"
+	// LaterField is a field of the spec of OlderKind that the earlier chart lacks.
+	LaterField = "pausedReason"
+	// LaterColumn is a printer column of OlderKind that the earlier chart lacks.
+	LaterColumn = "Message"
 )
 
 // Previous stands for the chart of an earlier release. It is made of the current one: its CRDs are in the folder crds,
@@ -82,8 +86,9 @@ func Older(crd *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, v := range versions {
-		version := v.(map[string]any) //nolint:forcetypeassert,errcheck // a CRD that we generate
-		unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", LaterField)
+		version := v.(map[string]any) //nolint:forcetypeassert // a CRD that we generate
+		unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties",
+			LaterField)
 		columns, _, _ := unstructured.NestedSlice(version, "additionalPrinterColumns")
 		version["additionalPrinterColumns"] = slices.DeleteFunc(columns, func(c any) bool {
 			column, _ := c.(map[string]any)

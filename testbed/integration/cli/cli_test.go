@@ -33,7 +33,8 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
-// TestInstallHub installs and upgrades it, also over the CRDs that an earlier version left, which belonged to no release.
+// TestInstallHub installs and upgrades it, also over the CRDs that an earlier version left, which belonged to no
+// release.
 func TestInstallHub(t *testing.T) {
 	h := connect(t, testenv.Cluster(t, cluster.Options{APIServerOnly: true}))
 	if got := h.run(t, "fleet", "list"); got.code != 1 ||

@@ -20,6 +20,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -166,7 +167,17 @@ func TestAPrivateCatalog(t *testing.T) {
 	host := strings.TrimPrefix(server.URL, "http://")
 	catalog := h.catalog(t, namespace, v1alpha1.CatalogSource{Image: host + "/catalogs/main:latest",
 		PullSecret: "login"})
-	h.reaches(t, catalog, "Stalled AccessDenied", "there is no Secret "+namespace+"/login")
+	h.reaches(t, catalog, "Stalled AccessDenied", "Secret "+namespace+"/login may not be read", "kubectl create role ")
+	pull := metav1.ObjectMeta{Namespace: namespace, Name: "bellwether-pull-login"}
+	must(t, h.Create(t.Context(), &rbacv1.Role{ObjectMeta: pull, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""},
+		Resources: []string{"secrets"}, ResourceNames: []string{"login"}, Verbs: []string{"get"}}}}))
+	must(t, h.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: pull,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: pull.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "bellwether-system", Name: "bellwether-hub"}}}))
+	eventually(t, func() error { // the API server takes a moment to know the role
+		h.lookAgain(t, catalog)
+		return h.is(t, catalog, "Stalled AccessDenied", "there is no Secret "+namespace+"/login")
+	})
 	must(t, h.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "login"},
 		Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(
 			`{"auths": {%q: {"username": "u", "password": "p"}}}`, host)}}))

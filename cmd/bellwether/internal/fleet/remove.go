@@ -91,7 +91,7 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 			return a.remove(c.Context(), &o)
 		},
 	}
-	o.allOptions.add(c)
+	o.add(c)
 	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall)}
 	c.Flags().StringVar(&o.offboarding, "offboarding", "",
 		"The offboarding policy: Orphan or Uninstall. Default: spec.offboarding of the FleetCluster.")
@@ -140,21 +140,9 @@ func (a *app) offboard(ctx context.Context, h *hub.Client, clusters []v1alpha1.F
 		leaving[clusters[i].UID] = &clusters[i]
 	}
 	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
-		list := &v1alpha1.FleetClusterList{}
-		if err := h.List(ctx, list); err != nil {
-			return false, fmt.Errorf("list clusters: %w", err)
-		}
-		there := map[types.UID]bool{}
-		for i := range list.Items {
-			cluster := &list.Items[i]
-			there[cluster.UID] = true
-			if leaving[cluster.UID] == nil {
-				continue
-			}
-			if message := deletionMessage(cluster); message != "" && message != told[cluster.Name] {
-				a.Say("… %s: %s\n", cluster.Name, message)
-				told[cluster.Name] = message
-			}
+		there, err := a.tellProgress(ctx, h, leaving, told)
+		if err != nil {
+			return false, err
 		}
 		return len(leaving) == 0, a.removed(ctx, h, leaving, there)
 	})
@@ -169,6 +157,29 @@ func (a *app) offboard(ctx context.Context, h *hub.Client, clusters []v1alpha1.F
 			"not removed within %s: cluster %s", o.timeout, phrase.First(names, 10))
 	}
 	return err
+}
+
+// tellProgress says what the deletion of each leaving cluster waits for, if that is not what was told last, and returns
+// which clusters are there.
+func (a *app) tellProgress(ctx context.Context, h *hub.Client, leaving map[types.UID]*v1alpha1.FleetCluster,
+	told map[string]string) (map[types.UID]bool, error) {
+	list := &v1alpha1.FleetClusterList{}
+	if err := h.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	there := map[types.UID]bool{}
+	for i := range list.Items {
+		cluster := &list.Items[i]
+		there[cluster.UID] = true
+		if leaving[cluster.UID] == nil {
+			continue
+		}
+		if message := deletionMessage(cluster); message != "" && message != told[cluster.Name] {
+			a.Say("… %s: %s\n", cluster.Name, message)
+			told[cluster.Name] = message
+		}
+	}
+	return there, nil
 }
 
 // beginOffboarding sets how a cluster leaves, and deletes its FleetCluster.

@@ -59,7 +59,8 @@ func (o *allOptions) checkAll(args []string, oneCluster bool) error {
 	case len(args) > 0:
 		return exit.Hintf("name a cluster or set --all", "unexpected argument %q with --all", args[0])
 	case oneCluster:
-		return exit.Hintf("use --cluster-kubeconfigs", "--all removes many clusters, and --cluster-kubeconfig is for one")
+		return exit.Hintf("use --cluster-kubeconfigs",
+			"--all removes many clusters, and --cluster-kubeconfig is for one")
 	}
 	return nil
 }
@@ -114,8 +115,8 @@ func (a *app) removeAll(ctx context.Context, o *removeOptions) error {
 	}
 	a.Say("%s removed.\n", count)
 	if o.kubeconfigs == "" {
-		a.Say("The agents are still installed. Uninstall each with helm -n %s uninstall %s, or run `%s fleet remove NAME "+
-			"--cluster-kubeconfig FILE`.\n", o.namespace, agentRelease, a.Self)
+		a.Say("The agents are still installed. Uninstall each with helm -n %s uninstall %s, or run "+
+			"`%s fleet remove NAME --cluster-kubeconfig FILE`.\n", o.namespace, agentRelease, a.Self)
 		return nil
 	}
 	return a.removeAgents(ctx, list.Items, o)
