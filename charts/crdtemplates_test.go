@@ -136,7 +136,8 @@ func TestReleaseFitsASecret(t *testing.T) {
 	kept := &secrets{}
 	stored := storage.Init(driver.NewSecrets(kept))
 	if err := stored.Create(&release.Release{Name: "bellwether", Namespace: "bellwether-system", Version: 1,
-		Chart: loaded, Info: &release.Info{Status: release.StatusDeployed}, Manifest: strings.Join(manifests, "---\n")}); err != nil {
+		Chart: loaded, Info: &release.Info{Status: release.StatusDeployed},
+		Manifest: strings.Join(manifests, "---\n")}); err != nil {
 		t.Fatal(err)
 	}
 	size := 0

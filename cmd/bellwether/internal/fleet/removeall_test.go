@@ -86,7 +86,8 @@ func TestRemoveAll(t *testing.T) {
 	w := twoClusters()
 	got := w.Must(t, "fleet", "remove", "--all", "--clusters", "2")
 	for _, want := range []string{"cluster prod-1 is removed from the fleet",
-		"cluster prod-2 is removed from the fleet", "2 clusters removed.", "helm -n bellwether-system uninstall bellwether-agent"} {
+		"cluster prod-2 is removed from the fleet", "2 clusters removed.",
+		"helm -n bellwether-system uninstall bellwether-agent"} {
 		if !strings.Contains(got.Out+got.Err, want) {
 			t.Errorf("no %q in\n%s%s", want, got.Out, got.Err)
 		}
