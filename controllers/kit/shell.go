@@ -48,10 +48,13 @@ type Object interface {
 // reconciling fails for longer than failureGrace, the condition ReconcileFailing says
 // since when and why. It is written once, not at each retry.
 //
-// A conflict is no error: the object is read and reconciled again.
+// A conflict is no error: the object is read and reconciled again. A version that is known to be outdated, because this
+// shell wrote the object or somebody else was first, is not reconciled: what would be written is refused anyway. It is
+// looked at again after ConflictDelay, and at once when the cache receives the newer one.
 func Shell[T Object](c client.Client, recorder events.EventRecorder,
 	inner reconcile.ObjectReconciler[T]) reconcile.Reconciler {
-	return reconcile.AsReconciler(c, &shell[T]{client: c, recorder: recorder, inner: inner, now: time.Now})
+	return reconcile.AsReconciler(c, &shell[T]{client: c, recorder: recorder, inner: inner, now: time.Now,
+		outdated: newOutdated()})
 }
 
 type shell[T Object] struct {
@@ -60,15 +63,22 @@ type shell[T Object] struct {
 	inner    reconcile.ObjectReconciler[T]
 	now      func() time.Time
 	failures failures
+	outdated outdated
 }
 
 func (s *shell[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, error) {
-	before := obj.DeepCopyObject().(T)
+	if s.outdated.has(obj, s.now()) {
+		return ctrl.Result{RequeueAfter: ConflictDelay}, nil
+	}
+	read, before := obj.GetResourceVersion(), obj.DeepCopyObject().(T)
 	result, err := s.inner.Reconcile(ctx, obj)
 	if !apierrors.IsConflict(err) {
 		s.reportFailure(obj, err)
 	}
-	patchErr := s.patchStatus(ctx, before, obj)
+	newest, patchErr := s.patchStatus(ctx, before, obj)
+	if newest != read || isConflictOf(obj, err) || apierrors.IsConflict(patchErr) {
+		s.outdated.note(obj, read, s.now())
+	}
 	failed := errors.Join(ignoreConflict(err), ignoreConflict(patchErr))
 	if isConflict := apierrors.IsConflict(err) || apierrors.IsConflict(patchErr); isConflict && failed == nil {
 		return ctrl.Result{RequeueAfter: ConflictDelay}, nil
@@ -83,6 +93,13 @@ func ignoreConflict(err error) error {
 		return nil
 	}
 	return err
+}
+
+// isConflictOf tells whether an error is a conflict about the object itself, and not about another one.
+func isConflictOf(obj client.Object, err error) bool {
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	return is && apierrors.IsConflict(err) && status.ErrStatus.Details != nil &&
+		status.ErrStatus.Details.Name == obj.GetName()
 }
 
 // ConflictDelay gives the cache time to receive the write that came first.
@@ -138,7 +155,8 @@ func (s *shell[T]) reportFailure(obj T, err error) {
 
 const maxFailure = 1024
 
-func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
+// patchStatus returns the newest resource version that is known of the object.
+func (s *shell[T]) patchStatus(ctx context.Context, before, after T) (string, error) {
 	after.SetObservedGeneration(conditions.ObservedGeneration(*after.StatusConditions()))
 	desired := after.DeepCopyObject().(T)
 	// The inner reconciler may have written the object, which moved its
@@ -148,14 +166,14 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 	before.SetLabels(after.GetLabels())
 	before.SetManagedFields(after.GetManagedFields())
 	if equality.Semantic.DeepEqual(before, desired) {
-		return nil
+		return after.GetResourceVersion(), nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := s.client.Status().Patch(ctx, desired, patch); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("patch status: %w", err))
+		return after.GetResourceVersion(), client.IgnoreNotFound(fmt.Errorf("patch status: %w", err))
 	}
 	s.emitEvent(before, desired)
-	return nil
+	return desired.GetResourceVersion(), nil
 }
 
 // emitEvent emits an Event when the reason of the Ready condition changed.

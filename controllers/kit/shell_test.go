@@ -6,6 +6,7 @@ package kit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -35,9 +36,11 @@ func object() *v1alpha1.FleetCluster {
 type inner struct {
 	observed bool
 	err      error
+	times    int
 }
 
 func (i *inner) Reconcile(_ context.Context, c *v1alpha1.FleetCluster) (ctrl.Result, error) {
+	i.times++
 	if i.observed {
 		conditions.Summarize(&c.Status.Conditions, c.Generation, conditions.Summary{State: conditions.Current,
 			Reason: v1alpha1.ReasonSucceeded})
@@ -70,7 +73,8 @@ func newWorld(t *testing.T) *world {
 			}
 			return c.SubResource(name).Patch(ctx, obj, patch, opts...)
 		}}).Build()
-	w.shell = &shell[*v1alpha1.FleetCluster]{client: c, inner: w.inner, now: func() time.Time { return w.clock }}
+	w.shell = &shell[*v1alpha1.FleetCluster]{client: c, inner: w.inner, now: func() time.Time { return w.clock },
+		outdated: newOutdated()}
 	return w
 }
 
@@ -103,7 +107,7 @@ func TestFailingIsReportedOnce(t *testing.T) {
 		{"within the grace", 9 * time.Second, inner{err: errors.New("port 2")}, 0, 1, ""},
 		{"for longer", 2 * time.Second, inner{err: errors.New("port 3")}, 1, 1, "02:00:00"},
 		{"for another reason", time.Minute, inner{err: errors.New("port 4")}, 0, 1, "02:00:00"},
-		{"observed, and it could not be applied", time.Second, inner{true, errors.New("port 5")}, 1, 2, "02:00:00"},
+		{"observed, and it could not be applied", time.Second, inner{observed: true, err: errors.New("port 5")}, 1, 2, "02:00:00"},
 		{"succeeds", time.Second, inner{observed: true}, 1, 2, ""},
 		{"succeeds again", time.Second, inner{observed: true}, 0, 2, ""},
 		{"fails anew", time.Second, inner{err: errors.New("port 6")}, 0, 2, ""},
@@ -152,7 +156,7 @@ func TestErrorsOfBoth(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			*w.inner = inner{true, test.inner}
+			*w.inner = inner{observed: true, err: test.inner}
 			w.writeErr = test.patch
 			result, err := w.run(t)
 			if (err != nil) != (len(test.want) > 0) || result.RequeueAfter != test.requeue {
@@ -162,6 +166,61 @@ func TestErrorsOfBoth(t *testing.T) {
 				if !errors.Is(err, want) {
 					t.Errorf("error %v lacks %v", err, want)
 				}
+			}
+		})
+	}
+}
+
+// TestOutdatedIsNotReconciled: what a reconcile would write from a version that is known not to be the newest is
+// refused, so no request is made before the cache has a newer one.
+func TestOutdatedIsNotReconciled(t *testing.T) {
+	conflict := func(name string) error {
+		return fmt.Errorf("write: %w", apierrors.NewConflict(schema.GroupResource{Resource: "fleetclusters"}, name,
+			errors.New("changed")))
+	}
+	tests := map[string]struct {
+		inner, patch error
+		observed     bool
+		outdated     bool
+	}{
+		"written by itself":            {observed: true, outdated: true},
+		"refused":                      {observed: true, patch: conflict("c"), outdated: true},
+		"refused within":               {inner: conflict("c"), outdated: true},
+		"another object is outdated":   {inner: conflict("other")},
+		"nothing written":              {},
+		"an error that is no conflict": {inner: errors.New("broken")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.inner.observed, w.inner.err, w.writeErr = test.observed, test.inner, test.patch
+			cached := w.read(t)
+			reconcile := func(c *v1alpha1.FleetCluster) ctrl.Result {
+				t.Helper()
+				result, _ := w.Reconcile(t.Context(), c.DeepCopy())
+				return result
+			}
+			reconcile(cached)
+			w.writeErr, w.inner.err, w.inner.times, w.writes = nil, nil, 0, 0
+			again := reconcile(cached)
+			if skipped := w.inner.times == 0; skipped != test.outdated {
+				t.Errorf("skipped %t, want %t", skipped, test.outdated)
+			}
+			if test.outdated && (w.writes > 0 || again.RequeueAfter != ConflictDelay) {
+				t.Errorf("%d writes, result %+v", w.writes, again)
+			}
+			w.inner.times = 0
+			newer := w.read(t)
+			newer.ResourceVersion += "0"
+			reconcile(newer)
+			if w.inner.times != 1 {
+				t.Error("the newer version was not reconciled")
+			}
+			w.outdated.note(cached, cached.ResourceVersion, w.clock)
+			w.clock = w.clock.Add(outdatedFor)
+			w.inner.times = 0
+			if reconcile(cached); w.inner.times != 1 {
+				t.Error("a version that the cache keeps was not reconciled after a while")
 			}
 		})
 	}
