@@ -114,19 +114,19 @@ func (r *Reconciler) act(ctx context.Context, p *admitting, a rollouts.Action) e
 	if err := r.fence(ctx, ro); err != nil {
 		return err
 	}
-	// A write names what was read by its resource version, so the cache does until the API
+	// A write names what was read by its resource version, or that there is nothing, so the cache does until the API
 	// server objects.
 	install, err := readInstall(ctx, r.Client, ro, a.Cluster)
 	isMember := install != nil && install.Labels[v1alpha1.LabelRollout] == ro.Name
-	if err == nil && (isMember || install != nil && a.Kind == rollouts.ActionAssign) {
-		if err = r.actOn(ctx, p, a, install); !apierrors.IsConflict(err) {
+	if err == nil && (isMember || a.Kind == rollouts.ActionAssign) {
+		if err = r.actOn(ctx, p, a, install); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
 	if install, err = readInstall(ctx, r.Live, ro, a.Cluster); err != nil {
 		return err
 	}
-	return r.actOn(ctx, p, a, install)
+	return client.IgnoreAlreadyExists(r.actOn(ctx, p, a, install)) // the next pass sees what another hub made
 }
 
 // readInstall returns the OperatorInstall of a rollout's operator on a cluster; nil if
@@ -231,8 +231,7 @@ func (r *Reconciler) write(ctx context.Context, ro *v1alpha1.OperatorRollout, a 
 // create is no apply, which would move an install that another hub made since
 // this one looked.
 func (r *Reconciler) create(ctx context.Context, install *v1alpha1.OperatorInstall) error {
-	err := r.Client.Create(ctx, install, kit.RolloutManager)
-	if client.IgnoreAlreadyExists(err) != nil {
+	if err := r.Client.Create(ctx, install, kit.RolloutManager); err != nil {
 		return fmt.Errorf("make the install of %s: %w", install.Spec.Cluster, err)
 	}
 	return nil
