@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -34,9 +33,9 @@ func Add(mgr ctrl.Manager, source Source, concurrency int) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("catalog").
 		For(&v1alpha1.OperatorCatalog{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.ManagedOperator{}, enqueueAfterDelay(catalogOfOperator),
+		Watches(&v1alpha1.ManagedOperator{}, kit.Gather(countDelay, catalogOfOperator),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.OperatorInstall{}, enqueueAfterDelay(r.catalogOfInstall),
+		Watches(&v1alpha1.OperatorInstall{}, kit.Gather(countDelay, r.catalogOfInstall),
 			builder.WithPredicates(installedChanged)).
 		WithOptions(kit.Options(concurrency)).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
@@ -46,41 +45,17 @@ func Add(mgr ctrl.Manager, source Source, concurrency int) error {
 	return nil
 }
 
-// enqueueAfterDelay enqueues the catalog of an object after countDelay. Further
-// changes within the delay join the same request.
-func enqueueAfterDelay(catalog func(context.Context, client.Object) (client.ObjectKey, bool)) handler.EventHandler {
-	enqueue := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if key, ok := catalog(ctx, o); ok {
-			q.AddAfter(reconcile.Request{NamespacedName: key}, countDelay)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(ctx, e.Object, q)
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(ctx, e.ObjectOld, q)
-			enqueue(ctx, e.ObjectNew, q)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(ctx, e.Object, q)
-		},
-	}
-}
-
-func catalogOfOperator(_ context.Context, o client.Object) (client.ObjectKey, bool) {
+func catalogOfOperator(_ context.Context, o client.Object) []reconcile.Request {
 	operator := o.(*v1alpha1.ManagedOperator)
-	return client.ObjectKey{Namespace: operator.Namespace, Name: operator.Spec.Catalog.Name}, true
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: operator.Namespace,
+		Name: operator.Spec.Catalog.Name}}}
 }
 
-func (r *Reconciler) catalogOfInstall(ctx context.Context, o client.Object) (client.ObjectKey, bool) {
+func (r *Reconciler) catalogOfInstall(ctx context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*v1alpha1.OperatorInstall).Spec.Operator
 	operator := &v1alpha1.ManagedOperator{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, operator); err != nil {
-		return client.ObjectKey{}, false // its ManagedOperator was deleted, and uses no catalog
+		return nil // its ManagedOperator was deleted, and uses no catalog
 	}
 	return catalogOfOperator(ctx, operator)
 }

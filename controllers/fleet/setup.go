@@ -57,14 +57,19 @@ func CacheByObject() map[client.Object]cache.ByObject {
 
 func named(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
 
+// gatherDelay is how long changes of a cluster's OperatorInstalls are gathered before they are counted.
+const gatherDelay = 500 * time.Millisecond
+
 // Add adds the controller to a manager.
 func Add(mgr ctrl.Manager, o Options) error {
 	recorder := mgr.GetEventRecorder("bellwether-fleet")
 	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder, Namespace: o.Namespace,
 		Grace: o.Grace, Version: o.Version, Now: time.Now}
-	ofNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+	inNamespace := func(_ context.Context, obj client.Object) []reconcile.Request {
 		return requestFor(obj.GetNamespace())
-	})
+	}
+	ofNamespace := handler.EnqueueRequestsFromMapFunc(inNamespace)
+	soon := kit.Gather(gatherDelay, inNamespace)
 	namespaces := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return requestFor(obj.GetName())
 	})
@@ -76,7 +81,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&rbacv1.Role{}, ofNamespace).
 		Watches(&rbacv1.RoleBinding{}, ofNamespace).
 		Watches(&corev1.ResourceQuota{}, ofNamespace).
-		Watches(&v1alpha1.OperatorInstall{}, ofNamespace, builder.WithPredicates(installChanged)).
+		Watches(&v1alpha1.OperatorInstall{}, soon, builder.WithPredicates(installChanged)).
 		Watches(&coordinationv1.Lease{}, r.leaseHandler()).
 		WithOptions(kit.Options(o.Concurrency)).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))

@@ -27,6 +27,9 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
+// gatherDelay is how long changes of OperatorInstalls are gathered: each looks at all those of an operator.
+const gatherDelay = 500 * time.Millisecond
+
 // Add adds the controller to a manager whose cache has kit.IndexOperator.
 // concurrency is the number of operators reconciled at a time.
 func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
@@ -44,7 +47,7 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 		Watches(&v1alpha1.OperatorCatalog{}, handler.EnqueueRequestsFromMapFunc(r.operatorsOfCatalog)).
 		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.operatorsOfCluster),
 			builder.WithPredicates(clusterChanged)).
-		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(operatorOfInstall),
+		Watches(&v1alpha1.OperatorInstall{}, kit.Gather(gatherDelay, operatorOfInstall),
 			builder.WithPredicates(installChanged)).
 		WithOptions(kit.Options(concurrency)).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))

@@ -87,11 +87,12 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(r.Tester); err != nil {
 		return fmt.Errorf("build paging controller: %w", err)
 	}
+	soon := kit.Gather(gatherDelay, kit.Always(everything))
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err = ctrl.NewControllerManagedBy(mgr).Named("paging").
-		Watches(&v1alpha1.PagingPolicy{}, kit.Gather(everything, gatherDelay), specChanged).
-		Watches(&v1alpha1.OperatorSLO{}, kit.Gather(everything, gatherDelay), specChanged).
-		Watches(&v1alpha1.ManagedOperator{}, kit.Gather(everything, gatherDelay), builder.WithPredicates(comesOrGoes)).
+		Watches(&v1alpha1.PagingPolicy{}, soon, specChanged).
+		Watches(&v1alpha1.OperatorSLO{}, soon, specChanged).
+		Watches(&v1alpha1.ManagedOperator{}, soon, builder.WithPredicates(comesOrGoes)).
 		WithOptions(kit.Options(1)).
 		Complete(r)
 	if err != nil {

@@ -50,11 +50,12 @@ func Add(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("build silence controller: %w", err)
 	}
 	r.Client, r.Live, r.Events = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("bellwether-silence")
+	soon := kit.Gather(gatherDelay, kit.Always(everything))
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err = ctrl.NewControllerManagedBy(mgr).Named("silence").
-		Watches(&v1alpha1.AlertSilence{}, kit.Gather(everything, gatherDelay), specChanged).
-		Watches(&v1alpha1.FleetCluster{}, kit.Gather(everything, gatherDelay), builder.WithPredicates(clusterChanged)).
-		Watches(&v1alpha1.OperatorInstall{}, kit.Gather(everything, gatherDelay), specChanged).
+		Watches(&v1alpha1.AlertSilence{}, soon, specChanged).
+		Watches(&v1alpha1.FleetCluster{}, soon, builder.WithPredicates(clusterChanged)).
+		Watches(&v1alpha1.OperatorInstall{}, soon, specChanged).
 		WithOptions(kit.Options(1)).
 		Complete(r)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -78,12 +77,13 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Evaluator: evaluator, Kinds: served{disco},
 		Events: mgr.GetEventRecorder("bellwether-slo"), Options: o, Now: time.Now,
 	}
+	soon := kit.Gather(gatherDelay, kit.Always(everything))
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err = ctrl.NewControllerManagedBy(mgr).Named("slo").
-		Watches(&v1alpha1.OperatorSLO{}, soon(), specChanged).
-		Watches(&v1alpha1.ManagedOperator{}, soon(),
+		Watches(&v1alpha1.OperatorSLO{}, soon, specChanged).
+		Watches(&v1alpha1.ManagedOperator{}, soon,
 			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, targetChanged))).
-		Watches(&v1alpha1.OperatorInstall{}, soon(), builder.WithPredicates(toldChanged)).
+		Watches(&v1alpha1.OperatorInstall{}, soon, builder.WithPredicates(toldChanged)).
 		WithOptions(kit.Options(1)).
 		Complete(r)
 	if err != nil {
@@ -91,9 +91,6 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	return nil
 }
-
-// soon reconciles everything after gatherDelay.
-func soon() handler.EventHandler { return kit.Gather(everything, gatherDelay) }
 
 // targetChanged passes an operator whose target's bundle says something else of
 // its SLOs.
