@@ -52,6 +52,7 @@ const pageSize = 500
 // observeLive replaces what came from the cache by what the API server says
 // now.
 func (r *Reconciler) observeLive(ctx context.Context, in *rollouts.Input) error {
+	cached := view{installs: len(in.Installs), newest: in.ObservedInstalls}
 	in.Now, in.Live = r.Now(), true
 	in.Clusters, in.Installs, in.ObservedInstalls = nil, nil, ""
 	var clusters v1alpha1.FleetClusterList
@@ -63,22 +64,44 @@ func (r *Reconciler) observeLive(ctx context.Context, in *rollouts.Input) error 
 			in.Clusters = append(in.Clusters, rollouts.ObserveCluster(&clusters.Items[i]))
 		}
 	}
-	var installs v1alpha1.OperatorInstallList
+	var (
+		installs v1alpha1.OperatorInstallList
+		live     view
+	)
 	ofOperator := client.MatchingLabels(reference(in.Rollout).Labels())
 	for more := true; more; more = installs.Continue != "" {
 		if err := r.Live.List(ctx, &installs, client.Limit(pageSize), client.Continue(installs.Continue),
 			ofOperator); err != nil {
 			return fmt.Errorf("list installs: %w", err)
 		}
-		in.ObservedInstalls = installs.ResourceVersion
 		for i := range installs.Items {
 			in.Installs = append(in.Installs, rollouts.ObserveInstall(&installs.Items[i]))
+			live.newest = newest(live.newest, installs.Items[i].ResourceVersion)
 		}
 	}
+	live.installs = len(in.Installs)
+	in.ObservedInstalls = live.observed(cached, installs.ResourceVersion)
 	if err := r.observePolicies(ctx, r.Live, in); err != nil {
 		return err
 	}
 	return r.observeHolds(ctx, in)
+}
+
+// view is what was read of the OperatorInstalls of an operator: how many, and the newest resource version of one.
+type view struct {
+	installs int
+	newest   string
+}
+
+// observed returns how far a view that was read live has come. list is the resource version of the list, which is that
+// of the newest object of any kind: a cache reaches it only with the next change of an install, and until then each
+// reconcile would read the whole fleet. Where the cache had the same, it is as new as the live view, and says how far
+// both have come: after the newest change nothing but deletions can follow, and nothing is missing.
+func (v view) observed(cached view, list string) string {
+	if v == cached && v.newest != "" {
+		return v.newest
+	}
+	return list
 }
 
 func reference(ro *v1alpha1.OperatorRollout) v1alpha1.OperatorReference {
