@@ -14,7 +14,7 @@ const (
 	// outdatedObjects is how many objects are remembered. For one that is forgotten, a write is refused.
 	outdatedObjects = 4096
 	// outdatedFor bounds what is remembered: after a restore of its data, an API server may serve a version again.
-	outdatedFor = 2 * time.Second
+	outdatedFor = 10 * time.Second
 )
 
 // outdated remembers, for a short time, which versions of objects are not the newest, although a cache still has them.

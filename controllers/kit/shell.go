@@ -76,7 +76,7 @@ func (s *shell[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, error) {
 		s.reportFailure(obj, err)
 	}
 	newest, patchErr := s.patchStatus(ctx, before, obj)
-	if newest != read || isConflictOf(obj, err) || apierrors.IsConflict(patchErr) {
+	if newest != read || s.isConflictOf(obj, err) || apierrors.IsConflict(patchErr) {
 		s.outdated.note(obj, read, s.now())
 	}
 	failed := errors.Join(ignoreConflict(err), ignoreConflict(patchErr))
@@ -96,10 +96,17 @@ func ignoreConflict(err error) error {
 }
 
 // isConflictOf tells whether an error is a conflict about the object itself, and not about another one.
-func isConflictOf(obj client.Object, err error) bool {
+func (s *shell[T]) isConflictOf(obj T, err error) bool {
 	status, is := errors.AsType[*apierrors.StatusError](err)
-	return is && apierrors.IsConflict(err) && status.ErrStatus.Details != nil &&
-		status.ErrStatus.Details.Name == obj.GetName()
+	if !is || !apierrors.IsConflict(err) || status.ErrStatus.Details == nil {
+		return false
+	}
+	kind, err := s.client.GroupVersionKindFor(obj)
+	if err != nil {
+		return false
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	return status.ErrStatus.Details.Name == obj.GetName() && status.ErrStatus.Details.Kind == resource.Resource
 }
 
 // ConflictDelay gives the cache time to receive the write that came first.

@@ -174,8 +174,8 @@ func TestErrorsOfBoth(t *testing.T) {
 // TestOutdatedIsNotReconciled: what a reconcile would write from a version that is known not to be the newest is
 // refused, so no request is made before the cache has a newer one.
 func TestOutdatedIsNotReconciled(t *testing.T) {
-	conflict := func(name string) error {
-		return fmt.Errorf("write: %w", apierrors.NewConflict(schema.GroupResource{Resource: "fleetclusters"}, name,
+	conflict := func(resource, name string) error {
+		return fmt.Errorf("write: %w", apierrors.NewConflict(schema.GroupResource{Resource: resource}, name,
 			errors.New("changed")))
 	}
 	tests := map[string]struct {
@@ -184,9 +184,10 @@ func TestOutdatedIsNotReconciled(t *testing.T) {
 		outdated     bool
 	}{
 		"written by itself":            {observed: true, outdated: true},
-		"refused":                      {observed: true, patch: conflict("c"), outdated: true},
-		"refused within":               {inner: conflict("c"), outdated: true},
-		"another object is outdated":   {inner: conflict("other")},
+		"refused":                      {observed: true, patch: conflict("fleetclusters", "c"), outdated: true},
+		"refused within":               {inner: conflict("fleetclusters", "c"), outdated: true},
+		"another object is outdated":   {inner: conflict("fleetclusters", "other")},
+		"another kind is outdated":     {inner: conflict("namespaces", "c")},
 		"nothing written":              {},
 		"an error that is no conflict": {inner: errors.New("broken")},
 	}
