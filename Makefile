@@ -116,7 +116,7 @@ test-long-unit: ## The part of `make test-long` that needs no cluster
 
 .PHONY: test-long-testbed
 test-long-testbed: components ## The part of `make test-long` that runs on the testbed
-	cd testbed && go test $(TEST_FLAGS) -tags long -p $(TESTBED_PARALLEL) -timeout 2h ./alerts ./bench/...
+	cd testbed && go test $(TEST_FLAGS) -tags long -p $(TESTBED_PARALLEL) -timeout 2h ./alerts ./bench/... ./e2e/recovery
 	cd testbed && go test $(TEST_FLAGS) -tags long -timeout 2h -run 'Chaos|Trial' ./e2e \
 		-args -chaos.duration 20m -chaos.longest 1m -trial.faults 0
 
@@ -233,7 +233,7 @@ require-registry:
 generate-api: $(CONTROLLER_GEN) ## Deep copies, apply configurations and CRDs from apis/
 	$(CONTROLLER_GEN) object:headerFile=boilerplate/header.go.txt crd:maxDescLen=1024 \
 		applyconfiguration:headerFile=boilerplate/header.go.txt \
-		paths=./apis/... output:crd:dir=charts/bellwether/crds
+		paths=./apis/... output:crd:dir=charts/bellwether/files/crds
 
 .PHONY: generate-rbac
 generate-rbac: $(CONTROLLER_GEN) ## The chart's permissions, from the markers on the controllers

@@ -27,9 +27,8 @@ var files embed.FS
 var registry string
 
 // Load returns the chart. In a program of a release its version, and so the tag of its images, is that of the release.
-// Its CRDs are in CRDObjects: Helm installs them and
-// leaves them alone afterwards, so who upgrades the hub applies them first. The
-// agent needs none of them.
+// Its CRDs are templates, which the values crds.enabled and crds.keep are about; Helm would never upgrade those of a
+// chart's folder crds.
 func Load() (*chart.Chart, error) {
 	var buffered []*loader.BufferedFile
 	released, isRelease := version.Release()

@@ -18,7 +18,7 @@ import (
 // TestCRDsAreAdmitted validates the CRDs as an API server does, with the cost of their
 // rules in CEL.
 func TestCRDsAreAdmitted(t *testing.T) {
-	files, err := filepath.Glob("bellwether/crds/*.yaml")
+	files, err := filepath.Glob("bellwether/files/crds/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
@@ -50,7 +50,7 @@ func TestCRDsAreAdmitted(t *testing.T) {
 // types, which the agent gives back as the hub wrote it, is not bounded.
 func TestStringsThatAgentsWriteAreBounded(t *testing.T) {
 	for _, kind := range []string{"operatorinstalls", "operatorbackups"} {
-		text, err := os.ReadFile("bellwether/crds/bellwether.dev_" + kind + ".yaml")
+		text, err := os.ReadFile("bellwether/files/crds/bellwether.dev_" + kind + ".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,9 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // Registry is where values.yaml expects the images.
@@ -109,20 +112,47 @@ func (r Release) Package(to io.Writer, at time.Time) error {
 
 // CRDs returns all CRDs as one YAML file, for those who apply them with kubectl.
 func CRDs() ([]byte, error) {
-	entries, err := files.ReadDir("bellwether/crds")
-	if err != nil {
-		return nil, fmt.Errorf("read CRDs: %w", err)
-	}
 	var out bytes.Buffer
-	for _, entry := range entries {
-		text, err := files.ReadFile(path.Join("bellwether/crds", entry.Name()))
-		if err != nil {
-			return nil, fmt.Errorf("read CRDs: %w", err)
-		}
+	err := eachCRD(func(text []byte) error {
 		if !bytes.HasPrefix(text, []byte("---\n")) {
 			out.WriteString("---\n")
 		}
 		out.Write(text)
+		return nil
+	})
+	return out.Bytes(), err
+}
+
+// Definitions returns all CRDs as they are generated, in the order of their names.
+func Definitions() ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	err := eachCRD(func(text []byte) error {
+		crd := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, crd); err != nil {
+			return fmt.Errorf("decode CRD: %w", err)
+		}
+		out = append(out, crd)
+		return nil
+	})
+	return out, err
+}
+
+// crdFiles is the folder with a file for each CRD.
+const crdFiles = "bellwether/files/crds"
+
+func eachCRD(do func(text []byte) error) error {
+	entries, err := files.ReadDir(crdFiles)
+	if err != nil {
+		return fmt.Errorf("read CRDs: %w", err)
 	}
-	return out.Bytes(), nil
+	for _, entry := range entries {
+		text, err := files.ReadFile(path.Join(crdFiles, entry.Name()))
+		if err != nil {
+			return fmt.Errorf("read CRDs: %w", err)
+		}
+		if err := do(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

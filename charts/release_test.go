@@ -128,7 +128,7 @@ func TestCRDsAsOneFile(t *testing.T) {
 		}
 		kinds[crd.Spec.Names.Kind] = true
 	}
-	if want := len(load(t).CRDObjects()); len(kinds) != want {
+	if want := len(definitions(t)); len(kinds) != want {
 		t.Errorf("%d kinds: %v, want %d", len(kinds), slices.Sorted(maps.Keys(kinds)), want)
 	}
 }

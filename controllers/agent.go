@@ -182,6 +182,9 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm fu
 		Local: local.GetClient(), Live: local.GetAPIReader(), Hub: hub.GetClient(),
 		Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, OLM: watcher.OLM, Now: o.Now,
 		Policy: readPolicy(local.GetAPIReader(), o.OwnNamespace),
+		PullSecret: func(ctx context.Context, name string) ([]byte, error) {
+			return PullSecrets{Live: local.GetAPIReader(), Allow: allowOnCluster}.Read(ctx, o.OwnNamespace, name)
+		},
 	}, triggers.Notify)
 	recorder := hub.GetEventRecorder("bellwether-agent")
 	reconciler := &install.Reconciler[*olmv0.Observation, plan.Action]{Hub: hub.GetClient(), Engine: engine,

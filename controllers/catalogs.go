@@ -6,6 +6,8 @@ package controllers
 import (
 	"context"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
@@ -16,8 +18,9 @@ import (
 // Catalogs reads published catalogs for the hub's controllers, in the terms of
 // the API.
 type Catalogs struct {
-	client *oci.Client
-	loader *load.Loader
+	client  *oci.Client
+	loader  *load.Loader
+	secrets PullSecrets
 }
 
 // keptBytes bounds the memory: every change of an OperatorInstall asks for its
@@ -34,10 +37,31 @@ func NewCatalogs(cacheDir string) *Catalogs {
 // Close must be called when the process ends in order: what is being read is not held against its catalog then.
 func (c *Catalogs) Close() { c.client.Close() }
 
-// Resolve returns the digest that the source has now. With public keys it is the digest of a catalog that is signed by
-// one of them.
-func (c *Catalogs) Resolve(ctx context.Context, source v1alpha1.CatalogSource, publicKeys []string) (string, error) {
-	s := oci.SourceOf(source)
+// ReadSecrets lets catalogs name a Secret of their namespace as the login. serviceAccount is the hub's, as
+// namespace:name, for the message that says what is missing.
+func (c *Catalogs) ReadSecrets(live client.Reader, serviceAccount string) {
+	c.secrets = PullSecrets{Live: live, Allow: allowOnHub(serviceAccount)}
+}
+
+// source is what a catalog in a namespace names, with its login.
+func (c *Catalogs) source(ctx context.Context, namespace string, named v1alpha1.CatalogSource) (oci.Source, error) {
+	s := oci.SourceOf(named)
+	if named.PullSecret == "" {
+		return s, nil
+	}
+	var err error
+	s.Access.DockerConfig, err = c.secrets.Read(ctx, namespace, named.PullSecret)
+	return s, err
+}
+
+// Resolve returns the digest that the source of a catalog in a namespace has now. With public keys it is the digest of
+// a catalog that is signed by one of them.
+func (c *Catalogs) Resolve(ctx context.Context, namespace string, source v1alpha1.CatalogSource,
+	publicKeys []string) (string, error) {
+	s, err := c.source(ctx, namespace, source)
+	if err != nil {
+		return "", err
+	}
 	for _, key := range publicKeys {
 		s.Verification.PublicKeys = append(s.Verification.PublicKeys, []byte(key))
 	}
@@ -45,21 +69,33 @@ func (c *Catalogs) Resolve(ctx context.Context, source v1alpha1.CatalogSource, p
 }
 
 // Summary reads what the catalog with that digest offers. A digest is verified once, when it is resolved.
-func (c *Catalogs) Summary(ctx context.Context, source v1alpha1.CatalogSource, digest string) (catalogs.Summary,
-	error) {
-	return c.loader.Summary(ctx, oci.SourceOf(source), digest)
+func (c *Catalogs) Summary(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest string) (
+	catalogs.Summary, error) {
+	s, err := c.source(ctx, namespace, source)
+	if err != nil {
+		return catalogs.Summary{}, err
+	}
+	return c.loader.Summary(ctx, s, digest)
 }
 
 // Package reads one package, without its manifests.
-func (c *Catalogs) Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package,
-	error) {
-	return c.loader.Package(ctx, oci.SourceOf(source), digest, name)
+func (c *Catalogs) Package(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest, name string) (
+	*catalogs.Package, error) {
+	s, err := c.source(ctx, namespace, source)
+	if err != nil {
+		return nil, err
+	}
+	return c.loader.Package(ctx, s, digest, name)
 }
 
 // Bundles reads one package, with the manifests of the named bundles as far as they can be read.
-func (c *Catalogs) Bundles(ctx context.Context, source v1alpha1.CatalogSource, digest, name string,
+func (c *Catalogs) Bundles(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest, name string,
 	bundles ...string) (*catalogs.Package, error) {
-	return c.loader.Bundles(ctx, oci.SourceOf(source), digest, name, bundles...)
+	s, err := c.source(ctx, namespace, source)
+	if err != nil {
+		return nil, err
+	}
+	return c.loader.Bundles(ctx, s, digest, name, bundles...)
 }
 
 // Reason names what is wrong with a catalog in the terms of the API.

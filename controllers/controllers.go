@@ -64,6 +64,7 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 	if err := kit.IndexInstalls(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	o.Catalogs.ReadSecrets(mgr.GetAPIReader(), o.Paging.ServiceAccount)
 	for _, add := range []func() error{
 		func() error {
 			return fleet.Add(mgr, fleet.Options{Grace: o.LeaseGrace, Concurrency: o.Concurrency,

@@ -51,7 +51,15 @@ func (o *options) all(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	chart, packaged, err := o.chart(ctx, images, at)
+	digests := map[string]string{}
+	for _, p := range images {
+		digests[p.Name] = p.Digest
+	}
+	chart, packaged, err := o.chart(ctx, digests, at)
+	if err != nil {
+		return err
+	}
+	forOLM, manifest, err := o.olm(ctx, digests)
 	if err != nil {
 		return err
 	}
@@ -67,12 +75,15 @@ func (o *options) all(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	// The bundle and the catalog of the agent for OLM come here, once it is made by `bellwether bundle build`.
-	text := notes.Markdown(notes.Release{Version: o.version, Images: append(slices.Clone(images), chart),
-		Upgrade: upgrade, Commits: commits})
-	for name, content := range map[string][]byte{
+	text := notes.Markdown(notes.Release{Version: o.version, Upgrade: upgrade, Commits: commits,
+		Images: slices.Concat(images, []image.Published{chart}, forOLM)})
+	contents := map[string][]byte{
 		"bellwether-crds.yaml": crds, "bellwether-" + o.version + ".tgz": packaged, "release-notes.md": []byte(text),
-	} {
+	}
+	if len(forOLM) > 0 {
+		contents[olmManifest] = manifest
+	}
+	for name, content := range contents {
 		if err := write(dir, name, content); err != nil {
 			return err
 		}
@@ -120,11 +131,7 @@ func (o *options) archives(ctx context.Context, dir string, at time.Time) ([]str
 }
 
 // chart packages the chart with the digests of the images, and pushes it.
-func (o *options) chart(ctx context.Context, images []image.Published, at time.Time) (image.Published, []byte, error) {
-	digests := map[string]string{}
-	for _, p := range images {
-		digests[p.Name] = p.Digest
-	}
+func (o *options) chart(ctx context.Context, digests map[string]string, at time.Time) (image.Published, []byte, error) {
 	var out bytes.Buffer
 	release := charts.Release{Version: o.version, Registry: o.registry, Digests: digests}
 	if err := release.Package(&out, at); err != nil {

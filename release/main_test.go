@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	helmregistry "helm.sh/helm/v3/pkg/registry"
 
+	"github.com/bellwether-dev/bellwether/apis/own"
+	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
@@ -111,6 +114,7 @@ func TestRelease(t *testing.T) {
 	}
 	looksAtArchives(t, dir)
 	looksAtChart(t, dir, address, pair.Public)
+	looksAtCatalog(t, dir, address, pair.Public)
 	if text := read(t, dir, "release-notes.md"); !strings.Contains(text, "- Begin (") ||
 		!strings.Contains(text, "## Upgrade notes\n\nLook out.\n") ||
 		!strings.Contains(text, address+"/charts/bellwether:1.2.3@sha256:") {
@@ -176,6 +180,46 @@ func looksAtChart(t *testing.T, dir, address string, public []byte) {
 	if _, err := images.Resolve(t.Context(), oci.Source{Image: address + "/charts/bellwether:1.2.3",
 		Verification: oci.Verification{PublicKeys: [][]byte{public}}}); err != nil {
 		t.Errorf("verify chart: %v", err)
+	}
+}
+
+// looksAtCatalog reads the agent's catalog as a hub does. It has one version, whose bundle runs the release's image.
+func looksAtCatalog(t *testing.T, dir, address string, public []byte) {
+	t.Helper()
+	client := oci.NewClient(oci.Options{})
+	source := oci.Source{Image: address + "/catalog:latest", Verification: oci.Verification{
+		PublicKeys: [][]byte{public}}}
+	digest, err := client.Resolve(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest := read(t, dir, olmManifest); !strings.Contains(manifest, address+"/catalog@"+digest) ||
+		!strings.Contains(manifest, "startingCSV: bellwether-agent.v1.2.3") {
+		t.Errorf("%s does not install from catalog %s:\n%s", olmManifest, digest, manifest)
+	}
+	files, err := client.Open(t.Context(), source, digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := catalogs.ReadPackage(files, own.AgentPackage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := p.Bundles["bellwether-agent.v1.2.3"]
+	if len(p.Bundles) != 1 || b == nil || !strings.HasPrefix(b.Image, address+"/agent-bundle@sha256:") {
+		t.Fatalf("the catalog has %v", p.Bundles)
+	}
+	unpacked, _, err := client.Bundle(t.Context(), b.Image, oci.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	csv, err := fs.ReadFile(unpacked, "manifests/bellwether-agent.clusterserviceversion.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := client.Resolve(t.Context(), oci.Source{Image: address + "/agent:1.2.3"})
+	if err != nil || !strings.Contains(string(csv), "image: "+address+"/agent@"+agent) {
+		t.Errorf("the bundle does not run the image of the release, %s, error %v", agent, err)
 	}
 }
 

@@ -27,7 +27,7 @@ func ChangingUntil(now time.Time, ro *v1alpha1.OperatorRollout, o *v1alpha1.Oper
 		strategy = ro.Spec.Strategy
 	}
 	w := waveNamed(strategy, o.Spec.Admission.Wave)
-	end := deadlineOf(install, c, w, Defaulted(strategy).Offline)
+	end := deadlineOf(install, c, w, offlinePolicy(Defaulted(strategy), o.Spec.Admission.Release))
 	switch {
 	case install.SucceededHash == install.Stamp.Hash:
 		succeeded := install.Stamp.AdmittedAt

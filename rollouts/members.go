@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bellwether-dev/bellwether/apis/own"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -122,7 +123,8 @@ func (s *waveState) readmits() bool {
 //     verified; else in progress during its grace, and failed after it
 //  4. admitted by this rollout: in progress until the agent is stalled or the
 //     time is up; then deferred if a person paused the cluster, or if the time
-//     is up and it is offline; else failed
+//     is up and it is offline; else failed. Where the release is the agent
+//     itself, one that is offline has failed
 //  5. in the batch, stamp not seen: in progress
 //  6. busy with an older rollout's release: in progress
 //  7. paused, hibernating, or its source is paused: deferred
@@ -202,7 +204,7 @@ func (p *pass) judge(m *member, install Install, s *waveState) {
 	case m.cluster.Paused:
 		m.judgePaused()
 	case !m.cluster.Online && (s.open || p.strategy.Offline == v1alpha1.OfflineDefer):
-		p.judgeOffline(m)
+		m.judgeOffline(p.strategy.Offline)
 	default:
 		m.judgeHold()
 	}
@@ -220,7 +222,7 @@ func (p *pass) judgeUpdated(m *member, install Install, s *waveState) {
 		m.judgePaused() // it is off because its owner wants that, whatever the policy for offline ones
 		return
 	case install.Ready:
-		p.judgeOffline(m)
+		m.judgeOffline(p.offlinePolicy())
 		return
 	case m.cluster.Paused:
 		m.judgePaused()
@@ -264,8 +266,8 @@ func (p *pass) judgeAdmitted(m *member, install Install) {
 		m.judgeHold() // the agent has not begun
 	case install.Stalled:
 		m.Class, m.Reason = ClassFailed, ReasonStalled
-	case !m.cluster.Online && p.strategy.Offline == v1alpha1.OfflineDefer:
-		p.judgeOffline(m)
+	case !m.cluster.Online && p.offlinePolicy() == v1alpha1.OfflineDefer:
+		m.judgeOffline(v1alpha1.OfflineDefer)
 	default:
 		m.Class, m.Reason, m.Since = ClassFailed, ReasonDeadlineExceeded, m.deadline
 	}
@@ -275,17 +277,30 @@ func (m *member) judgePaused() {
 	m.Class, m.Reason = ClassDeferred, cmp.Or(m.cluster.PausedReason, v1alpha1.ReasonPaused)
 }
 
-func (p *pass) judgeOffline(m *member) {
+func (m *member) judgeOffline(policy v1alpha1.OfflinePolicy) {
 	m.Class, m.Reason, m.Since = ClassFailed, m.cluster.OfflineReason, m.cluster.OfflineSince
-	if p.strategy.Offline == v1alpha1.OfflineDefer {
+	if policy == v1alpha1.OfflineDefer {
 		m.Class = ClassDeferred
 	}
+}
+
+// offlinePolicy is what becomes of clusters that were admitted and are offline.
+func (p *pass) offlinePolicy() v1alpha1.OfflinePolicy {
+	return offlinePolicy(p.strategy, p.in.Rollout.Spec.Release)
+}
+
+// offlinePolicy is that of the strategy, unless the release is the agent itself: then silence is how it fails.
+func offlinePolicy(strategy v1alpha1.RolloutStrategy, release v1alpha1.Release) v1alpha1.OfflinePolicy {
+	if own.IsAgent(release.Package) {
+		return v1alpha1.OfflineFail
+	}
+	return strategy.Offline
 }
 
 // deadline is counted from the admission. One whose owner refused changes, or
 // which was offline and deferred, has the whole time anew.
 func (p *pass) deadline(install Install, c Cluster, s *waveState) time.Time {
-	return deadlineOf(install, c, s.Wave, p.strategy.Offline)
+	return deadlineOf(install, c, s.Wave, p.offlinePolicy())
 }
 
 func deadlineOf(install Install, c Cluster, w v1alpha1.Wave, offline v1alpha1.OfflinePolicy) time.Time {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bellwether-dev/bellwether/apis/own"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
@@ -228,6 +229,41 @@ func TestNext(t *testing.T) {
 				s.Clusters[0].Online = false
 			},
 			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 1 in progress",
+		},
+		"the agent itself is silent after its upgrade: failed, nobody else gets that agent": {
+			given: func(s *scene) {
+				s.ro.Spec.Release.Package = own.AgentPackage
+				s.wave(0).MaxConcurrency = number(1)
+				s.admit(30*time.Minute, 0)
+				s.Clusters[0].Online = false
+			},
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); " +
+				"nothing more is admitted until it recovers: repair, pause or retry it, or set another version",
+		},
+		"the agent itself came up and is silent since: failed": {
+			given: func(s *scene) {
+				s.ro.Spec.Release.Package = own.AgentPackage
+				s.succeed(0, 1)
+				s.Clusters[0].Online, s.Clusters[0].OfflineReason = false, v1alpha1.ReasonAgentOffline
+			},
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (AgentOffline); " +
+				"nothing more is admitted until it recovers: repair, pause or retry it, or set another version",
+		},
+		"the agent itself comes up again and again: its time is not anew": {
+			given: func(s *scene) {
+				s.ro.Spec.Release.Package = own.AgentPackage
+				s.admit(time.Hour, 0)
+				s.Clusters[0].OnlineSince = noon.Add(-time.Minute)
+			},
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); " +
+				"nothing more is admitted until it recovers: repair, pause or retry it, or set another version",
+		},
+		"the agent of a cluster that was offline before is deferred as any other": {
+			given: func(s *scene) {
+				s.ro.Spec.Release.Package = own.AgentPackage
+				s.Clusters[0].Online = false
+			},
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
 		"back online: the whole time anew": {
 			given: func(s *scene) {

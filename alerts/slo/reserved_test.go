@@ -20,7 +20,7 @@ import (
 // OperatorSLO's spec.
 func refusedByAPI(t *testing.T, field string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "bellwether", "crds",
+	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "bellwether", "files", "crds",
 		"bellwether.dev_operatorslos.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -99,6 +99,7 @@ type VersionBlock struct {
 // OCI image and a directory.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.image) != has(self.directory)",message="set exactly one of image and directory"
+// +kubebuilder:validation:XValidation:rule="!has(self.pullSecret) || has(self.image)",message="pullSecret needs image"
 type CatalogSource struct {
 	// Image is an OCI reference, by tag or by digest.
 	// +kubebuilder:validation:MinLength=1
@@ -118,6 +119,16 @@ type CatalogSource struct {
 	// Insecure allows plain HTTP to the registry.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
+
+	// PullSecret names a Secret of type kubernetes.io/dockerconfigjson with which
+	// the catalog and its bundles are read. The hub takes it from the
+	// OperatorCatalog's namespace, and an agent from its own namespace on its
+	// cluster; either has to be allowed to read it. No other login is used then.
+	// Empty: that of the hub and of the agent themselves, if they have one.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	PullSecret string `json:"pullSecret,omitempty"`
 }
 
 // OperatorCatalogStatus is what the hub read.

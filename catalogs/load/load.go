@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -66,7 +67,16 @@ func New(from Catalogs, o Options) *Loader {
 
 // Resolve returns the digest of what a source holds now. It is never kept.
 func (l *Loader) Resolve(ctx context.Context, s oci.Source) (string, error) {
-	return l.from.Resolve(ctx, s)
+	digest, err := l.from.Resolve(ctx, s)
+	logDetail(ctx, err)
+	return digest, err
+}
+
+// logDetail logs what an error of a registry does not tell those who read it in an object.
+func logDetail(ctx context.Context, err error) {
+	if detail := oci.Detail(err); detail != "" {
+		logr.FromContextOrDiscard(ctx).V(1).Info("Cannot read from registry", "error", err.Error(), "detail", detail)
+	}
 }
 
 // Summary returns what a catalog offers.
@@ -115,8 +125,12 @@ func (l *Loader) Bundles(ctx context.Context, s oci.Source, digest, name string,
 	return p, nil
 }
 
-// key identifies a request. A result without signature verification is not used for a request with it.
+// key identifies a request. A result without signature verification is not used for a request with it, nor one that was
+// read with another login.
 func key(s oci.Source, parts ...string) string {
+	if login := s.Access.Key(); login != "" {
+		parts = append(parts, "with login "+login)
+	}
 	for _, k := range s.Verification.PublicKeys {
 		parts = append(parts, "signed by "+string(k))
 	}
@@ -139,6 +153,7 @@ func once[T any](ctx context.Context, l *Loader, digest, key string, read func(c
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 		defer cancel()
 		answer, size, err := read(ctx)
+		logDetail(ctx, err)
 		l.failed.record(digest, key, err)
 		if err != nil {
 			return nil, err
@@ -314,7 +329,7 @@ func (l *Loader) bundleObjects(ctx context.Context, image string, a oci.Access) 
 		objects, _, err := read(ctx)
 		return objects, err
 	}
-	return once(ctx, l, failureKey(oci.Source{Access: a}, image), key(oci.Source{}, "bundle", image), read)
+	return once(ctx, l, failureKey(oci.Source{Access: a}, image), key(oci.Source{Access: a}, "bundle", image), read)
 }
 
 // maxDependencies bounds how many packages are read for one view.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -407,5 +411,32 @@ func TestSignatureCoversDigestsOnly(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDetailsAreLoggedOnly: what a host answered is in the log at the level debug, and in no error.
+func TestDetailsAreLoggedOnly(t *testing.T) {
+	const page = "the page of an internal host"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, page, http.StatusForbidden)
+	}))
+	defer server.Close()
+	l := load.New(oci.NewClient(oci.Options{}), load.Options{})
+	source := oci.Source{Image: strings.TrimPrefix(server.URL, "http://") + "/team/catalog:v1"}
+	for verbosity, logged := range []bool{false, true} {
+		var text strings.Builder
+		write := func(_, args string) { text.WriteString(args) }
+		ctx := logr.NewContext(t.Context(), funcr.New(write, funcr.Options{Verbosity: verbosity}))
+		_, err := l.Resolve(ctx, source)
+		if !errors.Is(err, oci.ErrDenied) || strings.Contains(err.Error(), page) {
+			t.Errorf("resolve: %v", err)
+		}
+		_, err = l.Summary(ctx, source, fmt.Sprintf("sha256:%064d", verbosity))
+		if !errors.Is(err, oci.ErrDenied) || strings.Contains(err.Error(), page) {
+			t.Errorf("read: %v", err)
+		}
+		if got := strings.Count(text.String(), page); (got == 2) != logged || (got == 0) == logged {
+			t.Errorf("at verbosity %d it is logged %d times: %s", verbosity, got, &text)
+		}
 	}
 }

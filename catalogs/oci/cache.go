@@ -216,6 +216,8 @@ func (c *Client) evict() {
 	slices.SortFunc(whole, func(a, b aged) int { return b.used.Compare(a.used) })
 	for _, old := range whole[min(len(whole), c.options.CacheEntries):] {
 		_ = os.Remove(old.path)
-		_ = os.Remove(strings.TrimSuffix(old.path, cacheSuffix) + signatureSuffix)
+		// The digest, without the login that it was read with.
+		parts := strings.SplitN(strings.TrimSuffix(filepath.Base(old.path), cacheSuffix), "-", 3)
+		_ = os.Remove(filepath.Join(c.options.CacheDir, strings.Join(parts[:min(2, len(parts))], "-")+signatureSuffix))
 	}
 }

@@ -55,7 +55,7 @@ func checkLayer(layer v1.Layer, d v1.Descriptor, deep bool) error {
 		return err
 	}
 	if size != d.Size {
-		return fmt.Errorf("%w: it has %d bytes, and the manifest says %d", ErrDigestMismatch, size, d.Size)
+		return failf(ErrDigestMismatch, "it has %d bytes, and the manifest says %d", size, d.Size)
 	}
 	if !deep {
 		return nil

@@ -41,3 +41,21 @@ func TestNoCredentialsOverPlainHTTP(t *testing.T) {
 		}
 	}
 }
+
+// TestMetadataAddressesAreRefused: no registry is there, and one may redirect to it.
+func TestMetadataAddressesAreRefused(t *testing.T) {
+	for address, want := range map[string]error{
+		"169.254.169.254:80": ErrDenied, "[::ffff:169.254.169.254]:80": ErrDenied, "[fe80::1%eth0]:443": ErrDenied,
+		"[fd00:ec2::254]:80": ErrDenied, "100.100.100.200:80": ErrDenied, "10.0.0.1:443": nil, "127.0.0.1:5000": nil,
+		"[fd00::1]:443": nil, "/run/registry.sock": nil,
+	} {
+		if err := refuseMetadata("tcp", address, nil); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", address, err, want)
+		}
+	}
+	c := NewClient(Options{Backoff: 1})
+	_, err := c.Resolve(t.Context(), Source{Image: "169.254.169.254/team/catalog:v1", Access: Access{Insecure: true}})
+	if !errors.Is(err, ErrDenied) {
+		t.Errorf("a catalog at a metadata address: %v", err)
+	}
+}

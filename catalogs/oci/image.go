@@ -28,7 +28,11 @@ func (c *Client) openImage(ctx context.Context, s Source, digest string) (catalo
 	if digest == "" {
 		return nil, fmt.Errorf("%w: open %s: a digest is needed", ErrBadSource, s)
 	}
-	if files, ok := c.cached(digest); ok {
+	kept := digest
+	if login := s.Access.Key(); login != "" {
+		kept += "-" + login
+	}
+	if files, ok := c.cached(kept); ok {
 		return files, nil
 	}
 	img, err := c.image(ctx, s.Image, digest, s.Access)
@@ -43,7 +47,7 @@ func (c *Client) openImage(ctx context.Context, s Source, digest string) (catalo
 		return nil, fmt.Errorf("%w: image %s has no label %s", catalogs.ErrNotCatalog, s, ConfigsLabel)
 	}
 	files := imageFiles(img, folder, c.options.MaxBytes, catalogs.ErrNotCatalog)
-	return c.caching(digest, files), nil
+	return c.caching(kept, files), nil
 }
 
 func label(img v1.Image, name string) (string, error) {

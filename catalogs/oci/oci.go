@@ -11,6 +11,7 @@ package oci
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -69,8 +70,17 @@ type Access struct {
 	CABundle []byte
 	// Username and Password are credentials, if Username is set.
 	Username, Password string
-	// DockerConfig is the content of a Docker config.json, as pull secrets have it.
+	// DockerConfig is the content of a Docker config.json, as pull secrets have it. Its credential helpers are not run.
 	DockerConfig []byte
+}
+
+// Key is equal for equal logins: what was read with one login is not handed out to who has another one. It is empty for
+// the login of the process itself.
+func (a Access) Key() string {
+	if a.Username == "" && len(a.DockerConfig) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q %q %q", a.Username, a.Password, a.DockerConfig)))
 }
 
 // Options configure a Client. The zero value has no cache and the default limits.

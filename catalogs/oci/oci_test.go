@@ -426,6 +426,30 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// TestPullSecretsRunNoPrograms: others write them, and a Docker configuration may name programs to run.
+func TestPullSecretsRunNoPrograms(t *testing.T) {
+	folder := t.TempDir()
+	ran := filepath.Join(folder, "ran")
+	program := filepath.Join(folder, "docker-credential-evil")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	r := newRegistry(t)
+	push(t, catalogDir(t), r.image("v1"))
+	for name, text := range map[string]string{
+		"a store": `{"credsStore":"evil"}`, "a helper": fmt.Sprintf(`{"credHelpers":{%q:"evil"}}`, r.host),
+	} {
+		source := oci.Source{Image: r.image("v1"), Access: oci.Access{DockerConfig: []byte(text)}}
+		if _, err := oci.NewClient(oci.Options{}).Resolve(t.Context(), source); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(ran); err == nil {
+			t.Errorf("%s: the program ran", name)
+		}
+	}
+}
+
 // file is an entry of a layer.
 type file struct {
 	name, content string

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"path"
@@ -26,7 +25,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/bellwether-dev/bellwether/version"
 )
@@ -72,10 +70,12 @@ func (a Access) keychain() (authn.Keychain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: read Docker configuration: %w", ErrBadSource, err)
 	}
+	// Helpers are programs that are run here, and others may have written this.
+	file.CredentialsStore, file.CredentialHelpers = "", nil
 	return keychainFunc(func(registry string) (authn.AuthConfig, error) {
 		found, err := file.GetAuthConfig(registry)
 		if err != nil {
-			return authn.AuthConfig{}, fmt.Errorf("get credentials of %s: %w", registry, err)
+			return authn.AuthConfig{}, failf(ErrBadSource, "get credentials of %s: %v", registry, err)
 		}
 		return authn.AuthConfig{
 			Username: found.Username, Password: found.Password, Auth: found.Auth,
@@ -127,7 +127,7 @@ func (c *Client) transport(a Access) (http.RoundTripper, error) {
 		}
 		tlsConfig.RootCAs = pool
 	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: refuseMetadata}
 	inner := &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: tlsConfig,
@@ -219,43 +219,11 @@ func (v *verifier) check(p []byte, err error) error {
 		return err
 	}
 	if got := hex.EncodeToString(v.hash.Sum(nil)); got != v.want.Hex {
-		return fmt.Errorf("%w: expected %s, got sha256:%s", ErrDigestMismatch, v.want, got)
+		// The digest of what somebody else has tells what that is, where it is one of a few.
+		return &registryError{kind: ErrDigestMismatch, text: fmt.Sprintf("expected %s", v.want),
+			detail: fmt.Errorf("got sha256:%s", got)}
 	}
 	return err
-}
-
-// classify gives an error of the library or of the network its meaning.
-func classify(err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, known := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, ErrUnreachable, ErrUntrusted,
-		ErrFailed, ErrNotFound, ErrDenied, context.Canceled} {
-		if errors.Is(err, known) {
-			return err
-		}
-	}
-	// On the loopback interface the library tries plain HTTP as well, and has two errors to tell.
-	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
-		return fmt.Errorf("%w: %w", ErrUntrusted, err)
-	}
-	var answer *transport.Error
-	if errors.As(err, &answer) {
-		switch answer.StatusCode {
-		case http.StatusNotFound:
-			return fmt.Errorf("%w: %w", ErrNotFound, err)
-		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("%w: %w", ErrDenied, err)
-		}
-		return fmt.Errorf("%w with status %d %s: %w", ErrFailed, answer.StatusCode, http.StatusText(answer.StatusCode),
-			err)
-	}
-	var file *fs.PathError
-	if errors.As(err, &file) {
-		return err // of this machine, such as a full disk
-	}
-	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
 func (c *Client) head(ctx context.Context, ref name.Reference, a Access) (string, error) {
@@ -271,6 +239,10 @@ func (c *Client) head(ctx context.Context, ref name.Reference, a Access) (string
 	got, err := remote.Get(ref, options...)
 	if err != nil {
 		return "", classify(err)
+	}
+	// Anything has a digest, also a page of a host that is no registry.
+	if m, err := v1.ParseManifest(bytes.NewReader(got.Manifest)); err != nil || m.SchemaVersion != 2 {
+		return "", failf(ErrFailed, "the answer is no manifest of an image")
 	}
 	return got.Digest.String(), nil
 }

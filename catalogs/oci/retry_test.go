@@ -140,7 +140,7 @@ func TestClassify(t *testing.T) {
 	}{
 		"no answer": {errors.New("dial tcp: connection refused"), ErrUnreachable, "registry unreachable"},
 		"too many requests": {&transport.Error{StatusCode: 429}, ErrFailed,
-			"registry failed with status 429 Too Many Requests"},
+			"registry failed: status 429 Too Many Requests"},
 		"down":      {&transport.Error{StatusCode: 503}, ErrFailed, "status 503 Service Unavailable"},
 		"teapot":    {&transport.Error{StatusCode: 418}, ErrFailed, "status 418 I'm a teapot"},
 		"not found": {&transport.Error{StatusCode: 404}, ErrNotFound, "not found"},

@@ -134,7 +134,8 @@ func image(text string) cyclonedx.Component {
 	if err != nil {
 		return cyclonedx.Component{Type: cyclonedx.ComponentTypeContainer, BOMRef: text, Name: cmp.Or(text, "unknown")}
 	}
-	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeContainer, Name: ref.Context().Name(), Version: ref.Identifier()}
+	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeContainer, Name: ref.Context().Name(),
+		Version: ref.Identifier()}
 	qualifiers := map[string]string{"repository_url": strings.ToLower(ref.Context().Name())}
 	version := ""
 	switch r := ref.(type) {

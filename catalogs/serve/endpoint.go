@@ -39,14 +39,15 @@ type endpoint struct {
 	idleSince time.Time
 }
 
-func newEndpoint(l net.Listener, served *content) *endpoint {
+func newEndpoint(l net.Listener, served *content, idleTimeout time.Duration) *endpoint {
 	// A catalog's connection is idle nearly always and its requests are tiny, so buffers are kept small.
 	server := grpc.NewServer(grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(16<<10),
 		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(100), grpc.MaxHeaderListSize(16<<10),
-		// A client that says nothing, or is gone, does not keep its connection. One that is merely idle does: OLM
-		// resolves anew whenever a connection comes back.
+		// A client that says nothing, or is gone, does not keep its connection. One that is merely idle does for long:
+		// OLM resolves anew whenever a connection comes back.
 		grpc.ConnectionTimeout(handshakeLimit),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 2 * time.Minute, Timeout: 20 * time.Second}))
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 2 * time.Minute, Timeout: 20 * time.Second,
+			MaxConnectionIdle: idleTimeout}))
 	e := &endpoint{server: server, listener: l, port: l.Addr().(*net.TCPAddr).Port,
 		connections: map[*connection]struct{}{}, idleSince: time.Now()}
 	e.content.Store(served)

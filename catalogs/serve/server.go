@@ -46,6 +46,10 @@ type Options struct {
 	Advertise string
 	// Ports are those to listen on.
 	Ports Ports
+	// IdleTimeout is after how long without a request a connection is closed; zero means 45 minutes. OLM connects
+	// again, and resolves anew then. A gRPC client of its kind ends an idle connection itself after 30 minutes, so the
+	// default is about others.
+	IdleTimeout time.Duration
 }
 
 // Server serves any number of views. Its methods may be called at the same time.
@@ -61,6 +65,7 @@ type Server struct {
 func New(o Options) *Server {
 	o.Listen = cmp.Or(o.Listen, "127.0.0.1")
 	o.Advertise = cmp.Or(o.Advertise, o.Listen)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 45*time.Minute)
 	return &Server{options: o, endpoints: map[string]*endpoint{}}
 }
 
@@ -128,7 +133,7 @@ func (s *Server) open(key string, content *content, preferredPort int) (*endpoin
 	if err != nil {
 		return nil, err
 	}
-	created := newEndpoint(l, content)
+	created := newEndpoint(l, content, s.options.IdleTimeout)
 	s.endpoints[key] = created
 	go created.serve()
 	return created, nil

@@ -58,10 +58,21 @@ func bundles(t *testing.T, c *grpc.ClientConn) []string {
 	for {
 		out, err := list(ctx, c)
 		if err == nil {
+			ready(ctx, t, c)
 			return out
 		}
 		if ctx.Err() != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// ready waits until the connection that just answered says so: gRPC gives it to callers before it tells its state.
+func ready(ctx context.Context, t *testing.T, c *grpc.ClientConn) {
+	t.Helper()
+	for now := c.GetState(); now != connectivity.Ready; now = c.GetState() {
+		if !c.WaitForStateChange(ctx, now) {
+			t.Fatalf("the connection stays %s", now)
 		}
 	}
 }
@@ -236,6 +247,31 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, bundles(t, olm)); diff != "" {
 		t.Errorf("what OLM sees (-before +after):\n%s", diff)
+	}
+}
+
+// TestIdleConnectionsEnd: who connects and asks nothing does not keep its place, and comes back when it asks.
+func TestIdleConnectionsEnd(t *testing.T) {
+	s := serve.New(serve.Options{IdleTimeout: 100 * time.Millisecond})
+	t.Cleanup(s.Close)
+	conn := dial(t, set(t, s, "a", hop(t, "", "p.v1.0.0"), 0))
+	before := bundles(t, conn)
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		state, _ := s.State("a")
+		if state.Connections == 0 {
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%d connections that nobody uses are open", state.Connections)
+		case <-tick.C:
+		}
+	}
+	if diff := cmp.Diff(before, bundles(t, conn)); diff != "" {
+		t.Errorf("what OLM sees after it connects again (-before +after):\n%s", diff)
 	}
 }
 

@@ -80,16 +80,18 @@ func saveMemory() {
 func command() *cobra.Command {
 	var f flags
 	c := &cobra.Command{
-		Use:           "agent --cluster NAME --hub-kubeconfig FILE | agent --hosted-namespace NAME",
+		Use:           "agent --hub-kubeconfig FILE [--cluster NAME] | agent --hosted-namespace NAME",
 		Short:         "Bring this cluster's operators to what the hub admitted, by way of OLM",
 		Version:       version.Get().String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PreRunE:       func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags(), os.LookupEnv) },
 		RunE:          func(c *cobra.Command, _ []string) error { return run(c.Context(), f) },
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.cluster, "cluster", "", "name of this cluster's FleetCluster on the hub")
+	fs.StringVar(&f.cluster, "cluster", "", "name of this cluster's FleetCluster on the hub (default: "+
+		"as the namespace of the context in --hub-kubeconfig says)")
 	fs.StringVar(&f.hostedNamespace, "hosted-namespace", "",
 		"serve many clusters from another one, instead of --cluster: those that the Secrets in this namespace name "+
 			"which have the label "+v1alpha1.LabelHostedCluster)
@@ -131,9 +133,9 @@ func command() *cobra.Command {
 	f.sender.add(fs)
 	f.logs.Add(fs)
 	startup.AddProfileFlag(fs, &f.pprofAddr)
-	c.MarkFlagsOneRequired("cluster", "hosted-namespace")
+	c.MarkFlagsOneRequired("hub-kubeconfig", "hosted-namespace")
+	c.MarkFlagsMutuallyExclusive("hub-kubeconfig", "hosted-namespace")
 	c.MarkFlagsMutuallyExclusive("cluster", "hosted-namespace")
-	c.MarkFlagsRequiredTogether("cluster", "hub-kubeconfig")
 	c.AddCommand(startup.VersionCommand())
 	return c
 }
@@ -155,6 +157,9 @@ func run(ctx context.Context, f flags) error {
 	if f.leaseEvery <= 0 || f.leaseFor < 2*f.leaseEvery || f.leaseFor < time.Second {
 		return fmt.Errorf("--lease-duration is %s: it must be at least 1s, and at least twice --lease-renew-interval, "+
 			"which is %s and must be more than 0", f.leaseFor, f.leaseEvery)
+	}
+	if err := f.nameCluster(); err != nil {
+		return err
 	}
 	if err := startup.AddBuildInfo(metrics.Registry, "agent"); err != nil {
 		return err

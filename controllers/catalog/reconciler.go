@@ -32,14 +32,17 @@ import (
 
 // Source reads catalogs. Reason classifies its errors.
 type Source interface {
-	// Resolve returns the current digest of the source. If public keys are
-	// given, it verifies that one of them signed it.
-	Resolve(ctx context.Context, source v1alpha1.CatalogSource, publicKeys []string) (digest string, err error)
+	// Resolve returns the current digest of the source of a catalog in a namespace.
+	// If public keys are given, it verifies that one of them signed it.
+	Resolve(ctx context.Context, namespace string, source v1alpha1.CatalogSource, publicKeys []string) (digest string,
+		err error)
 	// Summary reads the packages and channels of the catalog with that digest.
-	Summary(ctx context.Context, source v1alpha1.CatalogSource, digest string) (catalogs.Summary, error)
+	Summary(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest string) (catalogs.Summary,
+		error)
 	// Package reads one package of the catalog with that digest; the error
 	// wraps catalogs.ErrNoPackage if there is none of that name.
-	Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package, error)
+	Package(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest, name string) (
+		*catalogs.Package, error)
 	// Reason returns the API's catalog reason for an error.
 	Reason(err error) string
 }
@@ -89,7 +92,7 @@ func (r *Reconciler) observe(ctx context.Context, catalog *v1alpha1.OperatorCata
 	if catalog.Status.Digest != "" {
 		// A package that can no longer be read is missing; the status keeps its
 		// versions.
-		in.InUse, _ = r.packages(reading, in.Users, inUse(catalog), catalog.Status.Digest)
+		in.InUse, _ = r.packages(reading, &in, inUse(catalog), catalog.Status.Digest)
 	}
 	return in, ctx.Err()
 }
@@ -101,7 +104,7 @@ func (r *Reconciler) readSource(ctx context.Context, in *plan.Input) {
 	if spec.Verification != nil {
 		keys = spec.Verification.PublicKeys
 	}
-	digest, err := r.Source.Resolve(ctx, spec.Source, keys)
+	digest, err := r.Source.Resolve(ctx, in.Catalog.Namespace, spec.Source, keys)
 	if err != nil {
 		in.Failure = r.failure(err)
 		return
@@ -110,13 +113,13 @@ func (r *Reconciler) readSource(ctx context.Context, in *plan.Input) {
 	if !plan.NeedsRead(in.Catalog, digest) {
 		return
 	}
-	summary, err := r.Source.Summary(ctx, spec.Source, digest)
+	summary, err := r.Source.Summary(ctx, in.Catalog.Namespace, spec.Source, digest)
 	if err != nil {
 		in.Failure = r.failure(err)
 		return
 	}
 	in.Summary = &summary
-	if in.Candidate, err = r.packages(ctx, in.Users, spec.Source, digest); err != nil {
+	if in.Candidate, err = r.packages(ctx, in, spec.Source, digest); err != nil {
 		in.Failure = r.failure(err)
 	}
 }
@@ -131,15 +134,15 @@ func inUse(catalog *v1alpha1.OperatorCatalog) v1alpha1.CatalogSource {
 // packages reads the packages that are used. A missing or invalid package is
 // left out, because the summary reports it. The error is the first of the
 // others.
-func (r *Reconciler) packages(ctx context.Context, users []plan.User, source v1alpha1.CatalogSource,
+func (r *Reconciler) packages(ctx context.Context, in *plan.Input, source v1alpha1.CatalogSource,
 	digest string) (map[string]*catalogs.Package, error) {
 	out := map[string]*catalogs.Package{}
 	var first error
-	for _, u := range users {
+	for _, u := range in.Users {
 		if _, read := out[u.Package]; read {
 			continue
 		}
-		p, err := r.Source.Package(ctx, source, digest, u.Package)
+		p, err := r.Source.Package(ctx, in.Catalog.Namespace, source, digest, u.Package)
 		switch {
 		case err == nil:
 			out[u.Package] = p

@@ -41,13 +41,14 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators/finalizers,verbs=update
 
-// Packages reads packages of catalogs. Reason classifies its errors.
+// Packages reads packages of catalogs in a namespace. Reason classifies its errors.
 type Packages interface {
-	Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package, error)
+	Package(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest, name string) (
+		*catalogs.Package, error)
 	// Bundles reads a package with the manifests of some bundles, as far as they can be
 	// read.
-	Bundles(ctx context.Context, source v1alpha1.CatalogSource, digest, name string, bundles ...string) (
-		*catalogs.Package, error)
+	Bundles(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest, name string,
+		bundles ...string) (*catalogs.Package, error)
 	// Reason returns the API's catalog reason for an error.
 	Reason(err error) string
 }
@@ -113,7 +114,7 @@ func (r *Reconciler) observeCatalog(ctx context.Context, in *plan.Input) error {
 	}
 	reading, cancel := context.WithTimeoutCause(ctx, readTimeout, errors.New("the registry did not answer in time"))
 	defer cancel()
-	in.Package, err = r.Packages.Package(reading, source, catalog.Status.Digest, spec.Package)
+	in.Package, err = r.Packages.Package(reading, catalog.Namespace, source, catalog.Status.Digest, spec.Package)
 	if err != nil {
 		in.PackageFailure = &plan.Failure{Reason: r.Packages.Reason(err), Cause: err.Error()}
 	}

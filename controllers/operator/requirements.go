@@ -35,8 +35,8 @@ func (r *Reconciler) readRequirements(ctx context.Context, in plan.Input,
 	upgrades := preflight.Upgrades(pkg, release, installed)
 	ctx, cancel := context.WithTimeoutCause(ctx, readBundlesTimeout, errors.New("the registry did not answer in time"))
 	defer cancel()
-	read, err := r.Packages.Bundles(ctx, release.Catalog.Source, release.Catalog.Digest, release.Package,
-		preflight.BundlesToRead(release, upgrades)...)
+	read, err := r.Packages.Bundles(ctx, in.Operator.Namespace, release.Catalog.Source, release.Catalog.Digest,
+		release.Package, preflight.BundlesToRead(release, upgrades)...)
 	if err != nil {
 		return &v1alpha1.ReleaseRequirements{NotRead: phrase.Truncate(phrase.OneLine(err.Error()), maxNotRead)}
 	}

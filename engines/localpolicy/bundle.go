@@ -16,6 +16,13 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
+// JudgesBundles tells whether Bundle can refuse anything. Where it cannot, nobody needs
+// to read what a bundle holds: a cluster without a policy needs no access to the
+// registries from which OLM alone takes its bundles. A nil policy judges none.
+func (p *Policy) JudgesBundles() bool {
+	return p != nil && (len(p.Spec.AllowedRegistries) > 0 || p.Spec.Permissions.isSet())
+}
+
 // Bundle judges the content of a bundle that OLM is to install. Objects are its
 // manifests. Image is where OLM takes them from; empty where they are served inline. A
 // nil policy permits everything.
@@ -23,7 +30,7 @@ import (
 // A bundle that runs for its own namespace asks for less than one that runs for all:
 // OLM makes cluster-wide rules of namespaced ones where the mode is AllNamespaces.
 func (p *Policy) Bundle(name, image string, objects [][]byte, mode v1alpha1.InstallMode) error {
-	if p == nil || len(p.Spec.AllowedRegistries) == 0 && !p.Spec.Permissions.isSet() {
+	if !p.JudgesBundles() {
 		return nil
 	}
 	if image != "" && !strings.Contains(image, "@sha256:") {

@@ -61,6 +61,9 @@ type Options struct {
 	// Policy returns what the owner of the cluster permits; nil where that is
 	// everything. A nil function says that there is no such policy.
 	Policy func(ctx context.Context) (*localpolicy.Policy, error)
+	// PullSecret returns the Docker configuration of a Secret in the agent's
+	// namespace that a catalog names. Its errors are told as they are.
+	PullSecret func(ctx context.Context, name string) ([]byte, error)
 	// OLM tells whether the cluster serves OLM's API, if that is known already.
 	OLM func() (served, known bool)
 	Now func() time.Time
@@ -79,7 +82,9 @@ var _ engines.Engine[*Observation, plan.Action] = (*Engine)(nil)
 // New returns an engine. It calls notify for an install when a catalog was read
 // for it.
 func New(o Options, notify func(client.ObjectKey)) *Engine {
-	return &Engine{Options: o, offers: newOffers(o.Catalogs, notify, o.Now), comparisons: newComparisons()}
+	offers := newOffers(o.Catalogs, notify, o.Now)
+	offers.pullSecret = o.PullSecret
+	return &Engine{Options: o, offers: offers, comparisons: newComparisons()}
 }
 
 // Observation is what was read for one install. It does not change after

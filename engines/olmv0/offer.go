@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/engines/localpolicy"
@@ -46,6 +47,8 @@ type offers struct {
 	catalogs Catalogs
 	notify   func(client.ObjectKey)
 	now      func() time.Time
+	// pullSecret returns the login that a catalog names.
+	pullSecret func(ctx context.Context, name string) ([]byte, error)
 
 	mu      sync.Mutex
 	entries map[client.ObjectKey]*entry
@@ -175,11 +178,20 @@ func (o *offers) forget(key client.ObjectKey) {
 	}
 }
 
+// source is where the catalog is read from, with the login that it names.
+func (o *offers) source(ctx context.Context, r request) (oci.Source, error) {
+	s, err := r.source()
+	if name := r.Release.Catalog.Source.PullSecret; err == nil && name != "" {
+		s.Access.DockerConfig, err = o.pullSecret(ctx, name)
+	}
+	return s, err
+}
+
 // read works out an offer: the upgrade path to the release, and the view of the
 // next hop, or of what is installed where there is none.
 func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, error) {
 	var offer plan.Offer
-	source, err := r.source()
+	source, err := o.source(ctx, r)
 	if err != nil {
 		return offer, view.View{}, err
 	}
@@ -207,7 +219,7 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 		Source: source, Digest: r.Release.Catalog.Digest, PullBundles: true,
 		Package: r.Release.Package, Channel: r.Release.Channel, Installed: found.from, Next: found.next,
 		Present: found.present, Blocks: blocksByPackage(r.Blocks), Back: found.wayBack(r.Stored),
-		Permit: r.permit,
+		Permit: r.permit(),
 	})
 	if err != nil {
 		return offer, view.View{}, err

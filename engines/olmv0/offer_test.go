@@ -5,6 +5,7 @@ package olmv0
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -106,6 +107,30 @@ func (w *world) waitFor(key client.ObjectKey) {
 		}
 	case <-time.After(time.Minute):
 		w.t.Fatalf("not notified of %s", key)
+	}
+}
+
+// TestPullSecretOfARelease: a catalog is read with the login that it names, and without it not at all.
+func TestPullSecretOfARelease(t *testing.T) {
+	w := newWorld(t)
+	w.pullSecret = func(_ context.Context, name string) ([]byte, error) {
+		if name != "login" {
+			return nil, fmt.Errorf("%w: there is no Secret bellwether-system/%s", oci.ErrDenied, name)
+		}
+		return []byte("a login"), nil
+	}
+	r := requestOf("registry.example.com", "1.0.0")
+	r.Release.Catalog.Source.PullSecret = "login"
+	if s, err := w.source(t.Context(), r); err != nil || string(s.Access.DockerConfig) != "a login" {
+		t.Errorf("the source is %+v, %v", s, err)
+	}
+	r.Release.Catalog.Source.PullSecret = "other"
+	w.get(keyOf("a"), r, "")
+	w.waitFor(keyOf("a"))
+	problem := w.get(keyOf("a"), r, "").offer.Problem
+	if problem == nil || problem.Reason != v1alpha1.ReasonAccessDenied ||
+		!strings.Contains(problem.Message, "there is no Secret bellwether-system/other") || w.count() != 0 {
+		t.Errorf("%d reads and %+v, want no read and what is missing", w.count(), problem)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
@@ -138,6 +139,25 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		if p.Reason != reason || !strings.HasPrefix(p.Message, "read package: ") ||
 			!strings.HasSuffix(p.Message, advice) || advice == "" {
 			t.Errorf("%v: %s %q", err, p.Reason, p.Message)
+		}
+	}
+}
+
+// TestBundlesAreReadOnlyToBeJudged: a cluster whose registry only OLM reaches installs what has to be unpacked.
+func TestBundlesAreReadOnlyToBeJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		policy *localpolicy.Policy
+		want   bool
+	}{
+		"no policy":                 {policy: nil},
+		"a policy about namespaces": {policy: &localpolicy.Policy{Spec: localpolicy.Spec{DeniedNamespaces: []string{"a"}}}},
+		"one about registries": {want: true,
+			policy: &localpolicy.Policy{Spec: localpolicy.Spec{AllowedRegistries: []string{"registry.example.com"}}}},
+		"one about permissions": {want: true, policy: &localpolicy.Policy{Spec: localpolicy.Spec{
+			Permissions: localpolicy.Permissions{DenyClusterWildcards: true}}}},
+	} {
+		if got := (request{Policy: test.policy}).permit() != nil; got != test.want {
+			t.Errorf("%s: bundles are judged: %t, want %t", name, got, test.want)
 		}
 	}
 }

@@ -45,9 +45,9 @@ func Markdown(r Release) string {
 	for _, i := range r.Images {
 		fmt.Fprintf(&out, "| %s | `%s:%s@%s` |\n", i.Name, i.Repository, i.Tag, i.Digest)
 	}
-	out.WriteString("\nThe files are in `checksums.txt`. Upgrade the CRDs first, with `bellwether install hub` or " +
-		"with `kubectl apply --server-side -f bellwether-crds.yaml`; then the hub, then the agents. Hub and agents " +
-		"may be one minor version apart.\n\n")
+	out.WriteString("\nThe files are in `checksums.txt`. Upgrade the hub, with its CRDs, and then the agents; the " +
+		"CRDs come with the chart, and are in `bellwether-crds.yaml` for those who apply them first. Hub and agents may be " +
+		"one minor version apart.\n\n")
 	if r.Upgrade != "" {
 		out.WriteString(r.Upgrade + "\n\n")
 	}

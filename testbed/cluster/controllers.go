@@ -70,7 +70,8 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 			"--service-account-private-key-file", c.path("pki", fileSigningKey),
 			"--root-ca-file", c.path("pki", fileCA),
 			"--kube-api-qps", "200", "--kube-api-burst", "400",
-			"--resource-quota-sync-period", "10s", // a kind that is new is counted from the next one on; 5m is the default
+			// A kind that is new is counted from the next one on; 5m is the default.
+			"--resource-quota-sync-period", "10s",
 			"--profiling=false",
 		},
 	}

@@ -19,12 +19,13 @@ import (
 	"github.com/bellwether-dev/bellwether/charts"
 )
 
-// Objects returns the objects of the release "bellwether" in a namespace, but for its Deployments and its test: access,
-// admission policies and what else the hub needs. The values are those of the chart's key hub; enabled is set here.
+// Objects returns the objects of the release "bellwether" in a namespace, but for its Deployments, its test and the
+// CRDs: access, admission policies and what else the hub needs. The values are those of the chart's key hub; enabled is
+// set here.
 func Objects(namespace string, hub map[string]any) ([]*unstructured.Unstructured, error) {
 	enabled := map[string]any{"enabled": true}
 	maps.Copy(enabled, hub)
-	objects, err := Render(namespace, map[string]any{"hub": enabled})
+	objects, err := Render(namespace, map[string]any{"hub": enabled, "crds": map[string]any{"enabled": false}})
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "Deployment" || o.GetAnnotations()["helm.sh/hook"] != ""
 	}), err

@@ -25,7 +25,8 @@ import (
 // install makes the OperatorInstall of an operator on a cluster; with a rollout, it was admitted to be upgraded now.
 func (s *silencer) install(of alerts.Operator, cluster, rollout string) *v1alpha1.OperatorInstall {
 	s.t.Helper()
-	out := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: of.Name + "." + cluster},
+	out := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(cluster),
+		Name: of.Name + "." + cluster},
 		Spec: v1alpha1.OperatorInstallSpec{Cluster: cluster,
 			Operator: v1alpha1.OperatorReference{Namespace: of.Namespace, Name: of.Name}}}
 	if rollout != "" {

@@ -245,8 +245,8 @@ func (p *Platform) InstallHub(ctx context.Context) error {
 	return err
 }
 
-// Join joins a member to the fleet.
-func (p *Platform) Join(ctx context.Context, m Member) error {
+// Join joins a member to the fleet, with further arguments of fleet join.
+func (p *Platform) Join(ctx context.Context, m Member, more ...string) error {
 	labels := make([]string, 0, len(m.Labels))
 	for key, value := range m.Labels {
 		labels = append(labels, key+"="+value)
@@ -259,6 +259,7 @@ func (p *Platform) Join(ctx context.Context, m Member) error {
 		"--set", "agent.extraArgs={--lease-renew-interval=2s,--lease-duration=10s}",
 	}
 	args = append(args, p.published.values(build.Agent)...)
+	args = append(args, more...)
 	if way := p.HubProxy(m.Name); way != nil {
 		args = append(args, "--hub-server", "https://"+way.Address())
 	}

@@ -115,7 +115,7 @@ func InstallCRDs(t testing.TB, c *cluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.InstallCRDs(filepath.Join(root, "charts", "bellwether", "crds")); err != nil {
+	if err := c.InstallCRDs(filepath.Join(root, "charts", "bellwether", "files", "crds")); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -21,8 +21,12 @@
 {{ include "bellwether.selector" . }}
 app.kubernetes.io/part-of: bellwether
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+{{- if eq .root.Values.agent.part "bundle" }}
+app.kubernetes.io/managed-by: olm
+{{- else }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- end }}
 {{- with .root.Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
@@ -205,5 +209,23 @@ KiB are asked for, with garbage and what is worked on: see docs/guides/sizing.md
 {{- define "bellwether.hubPriority" -}}
 {{- with .Values.hub }}
 {{- if .priorityClassName }}{{ .priorityClassName }}{{ else if .priorityClass.create }}{{ include "bellwether.hub" $ }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- /* Who may read metrics: whoever is named, else everybody. Call with the networkPolicy of a part. */}}
+{{- define "bellwether.metricsIngress" -}}
+- ports:
+    - {port: metrics, protocol: TCP}
+  {{- with .metricsFrom }}
+  from:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{- /* What a part may connect to, where that is bounded. */}}
+{{- define "bellwether.egress" -}}
+{{- with .egress }}
+egress:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/own"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
@@ -860,6 +861,12 @@ func TestRemove(t *testing.T) {
 			stop, "",
 		},
 		"OLM is gone": {going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster = Cluster{} }), stop, ""},
+		"the agent does not uninstall itself": {
+			going(v1alpha1.RemovalUninstall, func(in *Input) {
+				in.Install.Spec.Admission.Release.Package = own.AgentPackage
+			}),
+			stop, "",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

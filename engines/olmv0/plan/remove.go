@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bellwether-dev/bellwether/apis/own"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -15,9 +16,11 @@ import (
 // Uninstall deletes the Subscription first, so that OLM does not install again,
 // then the CSVs, since OLM leaves them (olm.md, fact 21), then what Bellwether
 // created. The namespace is deleted only if Bellwether created it and nothing
-// else is in it; CRDs and their objects are kept.
+// else is in it; CRDs and their objects are kept. The agent itself stays: see package own.
 func (d *decision) remove(in Input) {
-	if in.Install.Spec.RemovalPolicy == v1alpha1.RemovalUninstall && in.Install.Spec.Admission != nil {
+	admission := in.Install.Spec.Admission
+	if in.Install.Spec.RemovalPolicy == v1alpha1.RemovalUninstall && admission != nil &&
+		!own.IsAgent(admission.Release.Package) {
 		if f := d.uninstall(in); f != nil {
 			d.Report.Progress = f.report()
 			d.recheck(f.recheck)

@@ -73,7 +73,7 @@ func (l *Lab) start(ctx context.Context, out io.Writer, images map[string]string
 	if err != nil {
 		return err
 	}
-	if err := l.hub.InstallCRDs(filepath.Join(root, "charts", "bellwether", "crds")); err != nil {
+	if err := l.hub.InstallCRDs(filepath.Join(root, "charts", "bellwether", "files", "crds")); err != nil {
 		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNamespace(ClusterName)}}

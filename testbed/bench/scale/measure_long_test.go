@@ -22,8 +22,8 @@ func TestMeasure(t *testing.T) {
 	const every = 2 * time.Second
 	for name, measure := range map[string]func(context.Context) (figure.Section, error){
 		"sizes": func(ctx context.Context) (figure.Section, error) {
-			return Measure(ctx, t.Output(), Options{Clusters: []int{5, 10}, Operators: []int{1, 2}, MaxInstalls: 20, Limit: time.Hour,
-				Idle: 5 * time.Second, LeaseEvery: every})
+			return Measure(ctx, t.Output(), Options{Clusters: []int{5, 10}, Operators: []int{1, 2}, MaxInstalls: 20,
+				Limit: time.Hour, Idle: 5 * time.Second, LeaseEvery: every})
 		},
 		"placements": func(ctx context.Context) (figure.Section, error) {
 			return MeasurePlacements(ctx, t.Output(), PlacementOptions{Clusters: 20, Placements: 20, Rollouts: 4,

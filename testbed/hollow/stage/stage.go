@@ -64,7 +64,7 @@ func Prepare(ctx context.Context, api *cluster.Cluster, dir, hubProgram string) 
 	if err != nil {
 		return nil, err
 	}
-	if err := api.InstallCRDs(filepath.Join(root, "charts", "bellwether", "crds")); err != nil {
+	if err := api.InstallCRDs(filepath.Join(root, "charts", "bellwether", "files", "crds")); err != nil {
 		return nil, err
 	}
 	s := &Stage{API: api, Dir: dir, HubProgram: hubProgram}

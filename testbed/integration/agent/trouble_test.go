@@ -210,7 +210,8 @@ func dependencyFromElsewhere(h *harness) {
 	h.runs()
 	source, subscription := h.subscribeElsewhere("base", line("1.0.0")...)
 	h.to(pin, "1.1.0")
-	h.stalls(v1alpha1.ReasonUnadmittedPlan, "base.v1.0.0", "from the CatalogSource "+h.operator+"/theirs", "not approved")
+	h.stalls(v1alpha1.ReasonUnadmittedPlan, "base.v1.0.0", "from the CatalogSource "+h.operator+"/theirs",
+		"not approved")
 	for _, p := range h.plans() {
 		if p.Spec.Approved && slices.Contains(p.Spec.ClusterServiceVersionNames, "base.v1.0.0") {
 			h.t.Errorf("InstallPlan %s was approved with %v", p.Name, p.Spec.ClusterServiceVersionNames)

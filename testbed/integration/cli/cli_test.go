@@ -14,21 +14,27 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/hubchart"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
+// TestInstallHub installs and upgrades it, also over the CRDs that an earlier version left, which belonged to no
+// release.
 func TestInstallHub(t *testing.T) {
 	h := connect(t, testenv.Cluster(t, cluster.Options{APIServerOnly: true}))
 	if got := h.run(t, "fleet", "list"); got.code != 1 ||
@@ -36,6 +42,7 @@ func TestInstallHub(t *testing.T) {
 		!strings.Contains(got.err, "install hub") {
 		t.Errorf("on a cluster that is no hub it ends with %d and says\n%s", got.code, got.err)
 	}
+	older := h.applyOlderCRD(t)
 	for _, how := range []string{"installed", "upgraded"} {
 		if got := h.run(t, "install", "hub", "--wait=false"); got.code != 0 {
 			t.Fatalf("the hub cannot be %s: %s%s", how, got.out, got.err)
@@ -44,6 +51,39 @@ func TestInstallHub(t *testing.T) {
 	if got := h.run(t, "fleet", "list"); got.code != 0 || !strings.Contains(got.err, "No clusters found.") {
 		t.Errorf("on a new hub it ends with %d and says\n%s%s", got.code, got.out, got.err)
 	}
+	now := older.DeepCopy()
+	must(t, h.Get(t.Context(), client.ObjectKeyFromObject(older), now))
+	if diff := cmp.Diff(older, hubchart.Older(now), onlyVersions()); diff != "" || now.GetUID() != older.GetUID() ||
+		cmp.Equal(older, now, onlyVersions()) || now.GetAnnotations()["meta.helm.sh/release-name"] != "bellwether" {
+		t.Errorf("the earlier CRD is not the current one of the release: %v\n%s", now.GetAnnotations(), diff)
+	}
+}
+
+// applyOlderCRD applies a CRD of an earlier version as the command line did then.
+func (h *hub) applyOlderCRD(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	definitions, err := charts.Definitions()
+	must(t, err)
+	for _, crd := range definitions {
+		if crd.GetName() != hubchart.OlderKind {
+			continue
+		}
+		older := hubchart.Older(crd)
+		must(t, h.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(older),
+			client.FieldOwner("bellwether-cli"), client.ForceOwnership))
+		must(t, h.Get(t.Context(), client.ObjectKeyFromObject(crd), older))
+		return older
+	}
+	t.Fatalf("there is no CRD %s", hubchart.OlderKind)
+	return nil
+}
+
+// onlyVersions compares the versions of CRDs.
+func onlyVersions() cmp.Option {
+	return cmp.Transformer("versions", func(crd *unstructured.Unstructured) any {
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		return versions
+	})
 }
 
 func TestAnUnreachableHub(t *testing.T) {

@@ -5,15 +5,24 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
@@ -108,6 +117,72 @@ func TestCatalogFromADirectory(t *testing.T) {
 	if head := catalog.Status.Packages[0].Channels[0].Head; head != "1.2.0" {
 		t.Errorf("head is %s", head)
 	}
+}
+
+// TestACatalogTellsNothingOfInternalHosts: its author reads the status, and may name a host that he cannot reach.
+func TestACatalogTellsNothingOfInternalHosts(t *testing.T) {
+	const secret = "hunter2-of-an-internal-host"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Internal", secret)
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, `{"errors": [{"code": "DENIED", "message": %q}]}`, secret)
+	}))
+	defer server.Close()
+	h := start(t)
+	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "internal")
+	catalog := h.catalog(t, namespace, v1alpha1.CatalogSource{
+		Image: strings.TrimPrefix(server.URL, "http://") + "/team/catalog:v1", Insecure: true})
+	h.reaches(t, catalog, "Stalled AccessDenied", "status 403 Forbidden (DENIED)")
+	status, err := json.Marshal(catalog.Status)
+	must(t, err)
+	var events eventsv1.EventList
+	must(t, h.List(t.Context(), &events, client.InNamespace(namespace)))
+	told, err := json.Marshal(events.Items)
+	must(t, err)
+	if strings.Contains(string(status)+string(told), secret) {
+		t.Errorf("status or Events have what the host answered: %s %s", status, told)
+	}
+}
+
+// TestAPrivateCatalog: the hub reads a catalog with the Secret that it names, in its own namespace.
+func TestAPrivateCatalog(t *testing.T) {
+	h := start(t)
+	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "private")
+	inner, stop := serveRegistry(t, t.TempDir(), "")
+	defer stop()
+	dir := t.TempDir()
+	publish(t, dir, second)
+	_, err := oci.NewClient(oci.Options{}).Push(t.Context(), dir, inner+"/catalogs/main:latest", oci.Access{})
+	must(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: inner})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user == "u" && password == "p" {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	catalog := h.catalog(t, namespace, v1alpha1.CatalogSource{Image: host + "/catalogs/main:latest",
+		PullSecret: "login"})
+	h.reaches(t, catalog, "Stalled AccessDenied", "Secret "+namespace+"/login may not be read", "kubectl create role ")
+	pull := metav1.ObjectMeta{Namespace: namespace, Name: "bellwether-pull-login"}
+	must(t, h.Create(t.Context(), &rbacv1.Role{ObjectMeta: pull, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""},
+		Resources: []string{"secrets"}, ResourceNames: []string{"login"}, Verbs: []string{"get"}}}}))
+	must(t, h.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: pull,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: pull.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "bellwether-system", Name: "bellwether-hub"}}}))
+	eventually(t, func() error { // the API server takes a moment to know the role
+		h.lookAgain(t, catalog)
+		return h.is(t, catalog, "Stalled AccessDenied", "there is no Secret "+namespace+"/login")
+	})
+	must(t, h.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "login"},
+		Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(
+			`{"auths": {%q: {"username": "u", "password": "p"}}}`, host)}}))
+	h.lookAgain(t, catalog)
+	h.reaches(t, catalog, "True Succeeded")
 }
 
 // serveRegistry runs a registry at an address until the returned function is

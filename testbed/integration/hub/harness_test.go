@@ -171,6 +171,7 @@ func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 	}
 	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))
 	must(t, fleet.Add(mgr, fleet.Options{Concurrency: 4, Namespace: hubNamespace, Version: hubVersion}))
+	catalogs.ReadSecrets(mgr.GetAPIReader(), "bellwether-system:bellwether-hub")
 	must(t, catalog.Add(mgr, catalogs, 2))
 	must(t, operator.Add(mgr, catalogs, 2))
 }

@@ -34,7 +34,7 @@ type replica struct {
 	process                   *process.Process
 }
 
-func startReplica(t *testing.T, c *cluster.Cluster, name string) *replica {
+func startReplica(t *testing.T, c *cluster.Cluster, name string, more ...string) *replica {
 	t.Helper()
 	dir := t.TempDir()
 	r := &replica{level: filepath.Join(dir, "level"), log: filepath.Join(dir, "hub.log")}
@@ -43,9 +43,10 @@ func startReplica(t *testing.T, c *cluster.Cluster, name string) *replica {
 		var err error
 		r.process, err = process.Start(process.Spec{
 			Name: "hub-" + name, Path: testenv.Binary(t, build.Hub), Dir: dir, Log: r.log,
-			Args: []string{"--kubeconfig", c.Kubeconfig(), "--leader-election-namespace", "default",
+			Args: append([]string{"--kubeconfig", c.Kubeconfig(), "--leader-election-namespace", "default",
 				"--leader-election-lease-duration", electionLease.String(), "--metrics-bind-address", "0",
 				"--health-probe-bind-address", r.health, "--pprof-bind-address", r.pprof, "--log-level-file", r.level},
+				more...),
 		})
 		return err
 	}))
@@ -130,7 +131,7 @@ func TestTheChartIsAccepted(t *testing.T) {
 		"large fleet":         "hub: {enabled: true, fleet: {clusters: 10000, operatorsPerCluster: 30}}",
 		"priority":            "hub: {enabled: true, priorityClass: {create: true, value: 5000}, logLevel: '4'}",
 		"lock":                "hub: {enabled: true, lock: {kubeconfigSecret: lock}}",
-		"policies":            "hub: {enabled: true, networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}}",
+		"policies":            "hub: {enabled: true, networkPolicy: {metricsFrom: [{namespaceSelector: {}}], egress: [{ports: [{port: 443}]}]}}",
 		"gate":                "hub: {enabled: true, remoteWriteGate: {enabled: true, storeURL: 'http://p:9090/w', tlsSecret: t}}",
 		"spread by hand":      "hub: {enabled: true, topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}",
 		"rules elsewhere":     "hub: {enabled: true, slo: {rulesNamespace: monitoring}, paging: {secretNamespaces: [payments]}}",
@@ -138,15 +139,19 @@ func TestTheChartIsAccepted(t *testing.T) {
 		"roles":               "hub: {enabled: true, userRoles: {create: true, aggregate: true}}",
 		"another name":        "{nameOverride: sheep, commonLabels: {team: a}, commonAnnotations: {a: b}, hub: {enabled: true}}",
 		"agent":               "agent: {enabled: true, cluster: prod-1}",
-		"agent with policies": "agent: {enabled: true, cluster: prod-1, logLevel: debug, networkPolicy: {enabled: true}}",
+		"agent with policies": "agent: {enabled: true, cluster: prod-1, logLevel: debug, networkPolicy: {olmNamespaces: [o], egress: [{ports: [{port: 443}]}]}}",
 		"agent with jobs":     "agent: {enabled: true, cluster: prod-1, jobs: {namespaces: [checks]}}",
 		"hosted":              "agent: {enabled: true, hosted: {enabled: true}, viewHost: v, viewPorts: {first: 50100, last: 50102}}",
 		"access only":         "agent: {enabled: true, accessOnly: true}",
 		"both":                "{hub: {enabled: true}, agent: {enabled: true, cluster: local}}",
+		"CRDs":                "{crds: {keep: false}, hub: {enabled: true}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var given map[string]any
 			must(t, yaml.Unmarshal([]byte(values), &given))
+			if given["crds"] == nil { // they take the API server a second
+				given["crds"] = map[string]any{"enabled": false}
+			}
 			objects, err := hubchart.Render(hubNamespace, given)
 			must(t, err)
 			for _, o := range objects {

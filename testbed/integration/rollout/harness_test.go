@@ -97,18 +97,26 @@ var preparing sync.Mutex
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, tag: utilrand.String(5), scheme: runtime.NewScheme()}
-	must(t, clientgoscheme.AddToScheme(w.scheme))
-	must(t, v1alpha1.AddToScheme(w.scheme))
 	preparing.Lock()
 	c := testenv.Shared(t, cluster.Options{APIServerOnly: true})
 	testenv.InstallCRDs(t, c)
 	preparing.Unlock()
+	w := newWorldOn(t, c)
+	w.grantHub()
+	var err error
+	w.hub, err = c.UserConfig(hubUser)
+	must(t, err)
+	return w
+}
+
+// newWorldOn returns a fleet on a cluster that has the CRDs. Its hub has no permissions.
+func newWorldOn(t *testing.T, c *cluster.Cluster) *world {
+	t.Helper()
+	w := &world{t: t, tag: utilrand.String(5), scheme: runtime.NewScheme()}
+	must(t, clientgoscheme.AddToScheme(w.scheme))
+	must(t, v1alpha1.AddToScheme(w.scheme))
 	var err error
 	w.WithWatch, err = client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: w.scheme})
-	must(t, err)
-	w.grantHub()
-	w.hub, err = c.UserConfig(hubUser)
 	must(t, err)
 	w.namespace = testenv.Namespace(t, c.RESTConfig(), "rollout")
 	w.watch()

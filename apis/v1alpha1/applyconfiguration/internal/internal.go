@@ -473,6 +473,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: insecure
       type:
         scalar: boolean
+    - name: pullSecret
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogVerification
   map:
     fields:

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
@@ -43,6 +44,9 @@ func (a *Env) report(err error) int {
 	}
 	message, advice := a.explain(err)
 	a.Warn("Error: %s\n", message)
+	if detail := oci.Detail(err); detail != "" {
+		a.Warn("Cause: %s\n", detail)
+	}
 	if advice != "" {
 		a.Warn("Hint:  %s\n", advice)
 	}

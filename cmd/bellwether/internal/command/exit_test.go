@@ -4,16 +4,40 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
 func TestExplainKnowsInterrupts(t *testing.T) {
 	a := NewEnv("bellwether", genericiooptions.IOStreams{})
 	if message, _ := a.explain(errors.Join(errors.New("x"), context.Canceled)); message != "interrupted" {
 		t.Errorf("an interrupt is explained as %q", message)
+	}
+}
+
+// TestWhatARegistrySaidIsPrinted: a status does not tell it, and whoever runs the command may know.
+func TestWhatARegistrySaidIsPrinted(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "your quota is used up", http.StatusForbidden)
+	}))
+	defer server.Close()
+	source := oci.Source{Image: strings.TrimPrefix(server.URL, "http://") + "/team/catalog:v1"}
+	_, err := oci.NewClient(oci.Options{}).Resolve(t.Context(), source)
+	var out bytes.Buffer
+	NewEnv("bellwether", genericiooptions.IOStreams{Out: &out, ErrOut: &out}).Exit(err)
+	for _, want := range []string{"Error: resolve " + source.Image + ": access denied", "\nCause: ",
+		"your quota is used up"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &out)
+		}
 	}
 }

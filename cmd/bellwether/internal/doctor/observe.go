@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/charts"
@@ -117,11 +116,11 @@ func (o *observer) observeChart(ctx context.Context, c client.Reader) error {
 		return err
 	}
 	o.in.ChartVersion = chart.AppVersion()
-	for _, crd := range chart.CRDObjects() {
-		want := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(crd.File.Data, want); err != nil {
-			return fmt.Errorf("read %s: %w", crd.Filename, err)
-		}
+	definitions, err := charts.Definitions()
+	if err != nil {
+		return err
+	}
+	for _, want := range definitions {
 		got := &unstructured.Unstructured{}
 		got.SetGroupVersionKind(want.GroupVersionKind())
 		err := c.Get(ctx, client.ObjectKeyFromObject(want), got)

@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/rest"
@@ -47,8 +48,8 @@ const (
 	kubeconfigKey       = "kubeconfig"
 )
 
-// agentCRDs are the chart's CRDs that an agent reads on its own cluster; the others belong to the hub.
-var agentCRDs = []string{"endpointprobes." + v1alpha1.SchemeGroupVersion.Group}
+// agentCRD is the CRD that an agent reads on its own cluster; the others belong to the hub.
+var agentCRD = "endpointprobes." + v1alpha1.SchemeGroupVersion.Group
 
 // joinOptions are the flags of fleet join.
 type joinOptions struct {
@@ -406,19 +407,40 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	if err != nil {
 		return err
 	}
-	if err := helm.ApplyCRDs(ctx, c, ch, o.timeout, agentCRDs...); err != nil {
-		return err
-	}
-	a.Step("installed CRDs %s on the cluster", ch.AppVersion())
+	r := helm.Release{Name: agentRelease, Namespace: o.namespace, Cluster: o.target.Flags(o.namespace)}
 	values := chartutil.MergeTables(given, map[string]any{"agent": map[string]any{
 		"enabled": true, "cluster": o.name, "hub": map[string]any{"kubeconfigSecret": hubKubeconfigSecret},
 	}})
-	r := helm.Release{Name: agentRelease, Namespace: o.namespace, Cluster: o.target.Flags(o.namespace)}
+	if err := a.takeCRD(ctx, c, r, values); err != nil {
+		return err
+	}
 	if err := r.Apply(ctx, ch, values, 0); err != nil {
 		return err
 	}
-	a.Step("installed agent %s", ch.AppVersion())
+	if err := helm.WaitForCRDs(ctx, c, o.timeout, agentCRD); err != nil {
+		return exit.Hint(err, "the agent needs it: apply bellwether-crds.yaml of the release, or set crds.enabled=true")
+	}
+	a.Step("installed agent %s with its CRD", ch.AppVersion())
 	return nil
+}
+
+// takeCRD makes the agent's CRD part of its release. One that belongs to another release is left to that, which is the
+// hub's where the cluster is the hub as well: the values then say so.
+func (a *app) takeCRD(ctx context.Context, c client.Client, r helm.Release, values map[string]any) error {
+	included, err := r.InstallsCRDs(values)
+	if err != nil || !included {
+		return err
+	}
+	owner, err := helm.OwnerOfCRD(ctx, c, agentCRD)
+	if err != nil {
+		return err
+	}
+	if owner.Name != "" && owner != (types.NamespacedName{Namespace: r.Namespace, Name: r.Name}) {
+		a.Step("CRD %s is left to release %s, which it belongs to", agentCRD, owner)
+		chartutil.MergeTables(values, map[string]any{"crds": map[string]any{"enabled": false}})
+		return nil
+	}
+	return r.TakeCRDs(ctx, c, agentCRD)
 }
 
 func storeKubeconfig(ctx context.Context, c client.Client, namespace string, kubeconfig []byte) error {

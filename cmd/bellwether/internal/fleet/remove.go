@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -23,9 +25,10 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-const fleetRemoveLong = `Remove a cluster from the fleet and wait until it is removed.
+const fleetRemoveLong = `Remove a cluster, or all clusters, from the fleet and wait until they are removed.
 
 The offboarding policy of the cluster decides what happens to its operators: with
 Orphan they stay installed, with Uninstall they are removed (their CRDs and custom
@@ -34,11 +37,16 @@ resources stay). With --cluster-kubeconfig the agent is uninstalled last.
 A cluster that does not answer is removed without its agent when its offboarding
 timeout is over, 24 hours after the deletion unless you set another one. Its operators
 then stay installed. The hub lists them in a ConfigMap, which this command prints.
-Cancel the command at any time: the hub goes on with the removal.`
+Cancel the command at any time: the hub goes on with the removal.
+
+--all removes every cluster. --dry-run shows what happens to each; the removal itself must be
+confirmed with --clusters, the number of clusters. With --cluster-kubeconfigs the agents are
+uninstalled too.`
 
 // removeOptions are the flags of fleet remove.
 type removeOptions struct {
-	name        string
+	name string
+	allOptions
 	offboarding string
 	// offboardingTimeout is nil where the flag is not given.
 	offboardingTimeout *time.Duration
@@ -53,12 +61,22 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 	var o removeOptions
 	var limit time.Duration
 	c := &cobra.Command{
-		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a cluster from the fleet", Long: fleetRemoveLong,
-		Args: command.OneArg("the cluster's name"), ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
+		Use: "remove [NAME]", Aliases: []string{"rm"}, Short: "Remove a cluster from the fleet", Long: fleetRemoveLong,
+		Args: func(c *cobra.Command, args []string) error {
+			if o.all {
+				return o.checkAll(args, o.target.Given())
+			}
+			if flag := o.onlyWithAll(); flag != "" {
+				return exit.Hintf("set --all too, and name no cluster", "--%s has no effect without --all", flag)
+			}
+			return command.OneArg("the cluster's name")(c, args)
+		},
+		ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
 		Example: "  bellwether fleet remove prod-1 --offboarding Uninstall --cluster-kubeconfig prod-1.kubeconfig\n" +
-			"  bellwether fleet remove lost-1 --offboarding-timeout 0s",
+			"  bellwether fleet remove lost-1 --offboarding-timeout 0s\n" +
+			"  bellwether fleet remove --all --dry-run\n" +
+			"  bellwether fleet remove --all --clusters 12 --cluster-kubeconfigs ./kubeconfigs",
 		RunE: func(c *cobra.Command, args []string) error {
-			o.name = args[0]
 			if c.Flags().Changed(flagOffboardingTimeout) {
 				o.offboardingTimeout = &limit
 			}
@@ -66,9 +84,14 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 				return exit.Hintf("0s removes the cluster without waiting for its agent",
 					"invalid value %s of --%s", limit, flagOffboardingTimeout)
 			}
+			if o.all {
+				return a.removeAll(c.Context(), &o)
+			}
+			o.name = args[0]
 			return a.remove(c.Context(), &o)
 		},
 	}
+	o.add(c)
 	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall)}
 	c.Flags().StringVar(&o.offboarding, "offboarding", "",
 		"The offboarding policy: Orphan or Uninstall. Default: spec.offboarding of the FleetCluster.")
@@ -99,14 +122,68 @@ func (a *app) remove(ctx context.Context, o *removeOptions) error {
 	case err != nil:
 		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
 	}
-	if err := a.offboard(ctx, h, cluster, o); err != nil {
+	if err := a.offboard(ctx, h, []v1alpha1.FleetCluster{*cluster}, o); err != nil {
 		return err
 	}
 	return a.removeAgent(ctx, o)
 }
 
-// offboard deletes the FleetCluster and tells what its deletion waits for.
-func (a *app) offboard(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster, o *removeOptions) error {
+// offboard deletes the FleetClusters and tells what their deletion waits for.
+func (a *app) offboard(ctx context.Context, h *hub.Client, clusters []v1alpha1.FleetCluster, o *removeOptions) error {
+	for i := range clusters {
+		if err := beginOffboarding(ctx, h, &clusters[i], o); err != nil {
+			return err
+		}
+	}
+	leaving, told := map[types.UID]*v1alpha1.FleetCluster{}, map[string]string{}
+	for i := range clusters {
+		leaving[clusters[i].UID] = &clusters[i]
+	}
+	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
+		there, err := a.tellProgress(ctx, h, leaving, told)
+		if err != nil {
+			return false, err
+		}
+		return len(leaving) == 0, a.removed(ctx, h, leaving, there)
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		var names []string
+		for _, cluster := range leaving {
+			names = append(names, cluster.Name)
+		}
+		slices.Sort(names)
+		return exit.Hintf("the hub goes on with the removal. Start the agent of the cluster, use --offboarding Orphan "+
+			"to keep its operators, or --offboarding-timeout 0s to remove the cluster without its agent",
+			"not removed within %s: cluster %s", o.timeout, phrase.First(names, 10))
+	}
+	return err
+}
+
+// tellProgress says what the deletion of each leaving cluster waits for, if that is not what was told last, and returns
+// which clusters are there.
+func (a *app) tellProgress(ctx context.Context, h *hub.Client, leaving map[types.UID]*v1alpha1.FleetCluster,
+	told map[string]string) (map[types.UID]bool, error) {
+	list := &v1alpha1.FleetClusterList{}
+	if err := h.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	there := map[types.UID]bool{}
+	for i := range list.Items {
+		cluster := &list.Items[i]
+		there[cluster.UID] = true
+		if leaving[cluster.UID] == nil {
+			continue
+		}
+		if message := deletionMessage(cluster); message != "" && message != told[cluster.Name] {
+			a.Say("… %s: %s\n", cluster.Name, message)
+			told[cluster.Name] = message
+		}
+	}
+	return there, nil
+}
+
+// beginOffboarding sets how a cluster leaves, and deletes its FleetCluster.
+func beginOffboarding(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster, o *removeOptions) error {
 	before := cluster.DeepCopy()
 	if o.offboarding != "" {
 		cluster.Spec.Offboarding = v1alpha1.RemovalPolicy(o.offboarding)
@@ -116,37 +193,30 @@ func (a *app) offboard(ctx context.Context, h *hub.Client, cluster *v1alpha1.Fle
 	}
 	if !equality.Semantic.DeepEqual(before.Spec, cluster.Spec) {
 		if err := h.Patch(ctx, cluster, client.MergeFrom(before), hub.FieldOwner); err != nil {
-			return fmt.Errorf("set the offboarding of cluster %s: %w", o.name, err)
+			return fmt.Errorf("set the offboarding of cluster %s: %w", cluster.Name, err)
 		}
 	}
-	if err := h.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete FleetCluster %s: %w", o.name, err)
+	// Not another cluster of this name, which somebody added meanwhile.
+	if err := h.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete FleetCluster %s: %w", cluster.Name, err)
 	}
-	told := ""
-	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
-		err := h.Get(ctx, client.ObjectKey{Name: o.name}, cluster)
-		if apierrors.IsNotFound(err) {
-			return true, nil
+	return nil
+}
+
+// removed tells of the clusters that are not there any more, and takes them out of those that are leaving.
+func (a *app) removed(ctx context.Context, h *hub.Client, leaving map[types.UID]*v1alpha1.FleetCluster,
+	there map[types.UID]bool) error {
+	for uid, cluster := range leaving {
+		if there[uid] {
+			continue
 		}
-		if err != nil {
-			return false, fmt.Errorf("get FleetCluster %s: %w", o.name, err)
+		delete(leaving, uid)
+		a.Step("cluster %s is removed from the fleet", cluster.Name)
+		if err := a.printLeftBehind(ctx, h, cluster); err != nil {
+			return err
 		}
-		if message := deletionMessage(cluster); message != "" && message != told {
-			a.Say("… %s\n", message)
-			told = message
-		}
-		return false, nil
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return exit.Hintf("the hub goes on with the removal. Start the agent of the cluster, use --offboarding Orphan "+
-			"to keep its operators, or --offboarding-timeout 0s to remove the cluster without its agent",
-			"cluster %s was not removed within %s", o.name, o.timeout)
 	}
-	if err != nil {
-		return err
-	}
-	a.Step("cluster %s is removed from the fleet", o.name)
-	return a.printLeftBehind(ctx, h, cluster)
+	return nil
 }
 
 // printLeftBehind lists the operators that the hub let go without the agent.

@@ -86,8 +86,8 @@ func (r Release) exists(c *action.Configuration) (bool, error) {
 	return true, nil
 }
 
-// Apply installs or upgrades the release. CRDs are left alone. An upgrade keeps
-// the values that were given before unless they are given again.
+// Apply installs or upgrades the release, with its CRDs. An upgrade keeps the
+// values that were given before unless they are given again.
 func (r Release) Apply(ctx context.Context, ch *chart.Chart, given map[string]any, wait time.Duration) error {
 	c, err := r.configuration()
 	if err != nil {
@@ -99,12 +99,12 @@ func (r Release) Apply(ctx context.Context, ch *chart.Chart, given map[string]an
 	}
 	if there {
 		u := action.NewUpgrade(c)
-		u.Namespace, u.SkipCRDs, u.ResetThenReuseValues, u.MaxHistory = r.Namespace, true, true, 5
+		u.Namespace, u.ResetThenReuseValues, u.MaxHistory = r.Namespace, true, 5
 		u.Wait, u.Timeout = wait > 0, max(wait, time.Minute)
 		_, err = u.RunWithContext(ctx, r.Name, ch, given)
 	} else {
 		i := action.NewInstall(c)
-		i.Namespace, i.ReleaseName, i.SkipCRDs, i.CreateNamespace = r.Namespace, r.Name, true, true
+		i.Namespace, i.ReleaseName, i.CreateNamespace = r.Namespace, r.Name, true
 		i.Wait, i.Timeout = wait > 0, max(wait, time.Minute)
 		_, err = i.RunWithContext(ctx, ch, given)
 	}

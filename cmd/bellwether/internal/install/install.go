@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -20,10 +21,11 @@ import (
 
 const hubRelease = "bellwether"
 
-const installHubLong = `Install or upgrade the hub on the cluster of your current context: first the CRDs,
-then the hub with the built-in Helm chart.
+const installHubLong = `Install or upgrade the hub on the cluster of your current context, with the built-in Helm chart:
+first the CRDs, then the hub.
 
-You can run it again at any time. Existing chart values are kept.`
+You can run it again at any time. Existing chart values are kept. CRDs that were installed in another way become part
+of the release, unless you set crds.enabled=false.`
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
@@ -68,21 +70,44 @@ func (a *app) installHub(ctx context.Context, namespace string, given map[string
 	if err != nil {
 		return err
 	}
-	if err := helm.ApplyCRDs(ctx, c, ch, timeout); err != nil {
+	r := helm.Release{Name: hubRelease, Namespace: namespace, Cluster: a.Flags}
+	crds, err := takeCRDs(ctx, c, r, given)
+	if err != nil {
 		return err
 	}
-	a.Step("installed CRDs %s", ch.AppVersion())
-	r := helm.Release{Name: hubRelease, Namespace: namespace, Cluster: a.Flags}
 	values := chartutil.MergeTables(given, map[string]any{"hub": map[string]any{"enabled": true}})
-	done := "hub %s runs in namespace %s"
+	done, limit := "hub %s runs in namespace %s", timeout
 	if !wait {
-		done, timeout = "hub %s is installed in namespace %s", 0
+		done, limit = "hub %s is installed in namespace %s", 0
 	}
-	if err := r.Apply(ctx, ch, values, timeout); err != nil {
+	if err := r.Apply(ctx, ch, values, limit); err != nil {
 		return exit.Hint(err, fmt.Sprintf("check the hub with kubectl -n %s get pods, then run this again",
 			r.Namespace))
+	}
+	if err := helm.WaitForCRDs(ctx, c, timeout, crds...); err != nil {
+		return err
+	}
+	if len(crds) > 0 {
+		a.Step("installed CRDs %s", ch.AppVersion())
 	}
 	a.Step(done, ch.AppVersion(), r.Namespace)
 	a.Say("Add a cluster with `%s fleet join NAME --cluster-kubeconfig FILE`.\n", a.Self)
 	return nil
+}
+
+// takeCRDs returns the names of the CRDs that the release installs, and makes those that exist part of it.
+func takeCRDs(ctx context.Context, c client.Client, r helm.Release, given map[string]any) ([]string, error) {
+	included, err := r.InstallsCRDs(given)
+	if err != nil || !included {
+		return nil, err
+	}
+	definitions, err := charts.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, crd := range definitions {
+		names = append(names, crd.GetName())
+	}
+	return names, r.TakeCRDs(ctx, c, names...)
 }

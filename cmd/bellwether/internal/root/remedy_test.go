@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/runbooks"
 	"github.com/bellwether-dev/bellwether/charts"
@@ -114,20 +114,15 @@ func knownKinds(t *testing.T) map[string]bool {
 		"certificaterequests certificate") {
 		known[name] = true
 	}
-	chart, err := charts.Load()
+	definitions, err := charts.Definitions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range chart.CRDObjects() {
-		var crd struct {
-			Spec struct {
-				Names struct{ Plural, Singular string }
-			}
+	for _, crd := range definitions {
+		for _, field := range []string{"plural", "singular"} {
+			name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", field)
+			known[name] = true
 		}
-		if err := yaml.Unmarshal(file.File.Data, &crd); err != nil {
-			t.Fatal(err)
-		}
-		known[crd.Spec.Names.Plural], known[crd.Spec.Names.Singular] = true, true
 	}
 	return known
 }

@@ -18,6 +18,12 @@ type CatalogSourceApplyConfiguration struct {
 	Directory *string `json:"directory,omitempty"`
 	// Insecure allows plain HTTP to the registry.
 	Insecure *bool `json:"insecure,omitempty"`
+	// PullSecret names a Secret of type kubernetes.io/dockerconfigjson with which
+	// the catalog and its bundles are read. The hub takes it from the
+	// OperatorCatalog's namespace, and an agent from its own namespace on its
+	// cluster; either has to be allowed to read it. No other login is used then.
+	// Empty: that of the hub and of the agent themselves, if they have one.
+	PullSecret *string `json:"pullSecret,omitempty"`
 }
 
 // CatalogSourceApplyConfiguration constructs a declarative configuration of the CatalogSource type for use with
@@ -47,5 +53,13 @@ func (b *CatalogSourceApplyConfiguration) WithDirectory(value string) *CatalogSo
 // If called multiple times, the Insecure field is set to the value of the last call.
 func (b *CatalogSourceApplyConfiguration) WithInsecure(value bool) *CatalogSourceApplyConfiguration {
 	b.Insecure = &value
+	return b
+}
+
+// WithPullSecret sets the PullSecret field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PullSecret field is set to the value of the last call.
+func (b *CatalogSourceApplyConfiguration) WithPullSecret(value string) *CatalogSourceApplyConfiguration {
+	b.PullSecret = &value
 	return b
 }

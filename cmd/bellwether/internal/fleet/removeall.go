@@ -1,0 +1,176 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+// allOptions are the flags of fleet remove --all.
+type allOptions struct {
+	all         bool
+	dryRun      bool
+	clusters    int
+	kubeconfigs string
+}
+
+func (o *allOptions) add(c *cobra.Command) {
+	c.Flags().BoolVar(&o.all, "all", false, "Remove all clusters.")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false,
+		"With --all: print what would happen to each cluster, and change nothing.")
+	c.Flags().IntVar(&o.clusters, "clusters", 0,
+		"With --all: the number of clusters that are removed, which confirms the removal.")
+	c.Flags().StringVar(&o.kubeconfigs, "cluster-kubeconfigs", "",
+		"With --all: the folder with a file NAME.kubeconfig for each cluster, to uninstall its agent.")
+	_ = c.MarkFlagDirname("cluster-kubeconfigs")
+}
+
+// onlyWithAll returns a flag that was given and needs --all; empty if there is none.
+func (o *allOptions) onlyWithAll() string {
+	switch {
+	case o.dryRun:
+		return "dry-run"
+	case o.clusters != 0:
+		return "clusters"
+	case o.kubeconfigs != "":
+		return "cluster-kubeconfigs"
+	}
+	return ""
+}
+
+func (o *allOptions) checkAll(args []string, oneCluster bool) error {
+	switch {
+	case len(args) > 0:
+		return exit.Hintf("name a cluster or set --all", "unexpected argument %q with --all", args[0])
+	case oneCluster:
+		return exit.Hintf("use --cluster-kubeconfigs",
+			"--all removes many clusters, and --cluster-kubeconfig is for one")
+	}
+	return nil
+}
+
+// kubeconfig returns the file that reaches a cluster.
+func (o *allOptions) kubeconfig(cluster string) string {
+	return filepath.Join(o.kubeconfigs, cluster+".kubeconfig")
+}
+
+// checkKubeconfigs fails unless each cluster has a kubeconfig, since nothing is begun that cannot be ended.
+func (o *allOptions) checkKubeconfigs(clusters []v1alpha1.FleetCluster) error {
+	if o.kubeconfigs == "" {
+		return nil
+	}
+	var missing []string
+	for i := range clusters {
+		if _, err := os.Stat(o.kubeconfig(clusters[i].Name)); err != nil {
+			missing = append(missing, clusters[i].Name+".kubeconfig")
+		}
+	}
+	if len(missing) > 0 {
+		return exit.Hintf("add them, or remove these clusters by their names first", "%s lacks %s", o.kubeconfigs,
+			phrase.First(missing, 10))
+	}
+	return nil
+}
+
+func (a *app) removeAll(ctx context.Context, o *removeOptions) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	list := &v1alpha1.FleetClusterList{}
+	if err := h.List(ctx, list); err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	count := phrase.Count(len(list.Items), "cluster")
+	switch err := o.checkKubeconfigs(list.Items); {
+	case len(list.Items) == 0:
+		a.Say("The fleet has no clusters.\n")
+		return nil
+	case err != nil:
+		return err
+	case o.dryRun:
+		return a.printRemoval(ctx, h, list.Items, o)
+	case o.clusters != len(list.Items):
+		return exit.Hintf(fmt.Sprintf("see what happens to them with --dry-run, and confirm with --clusters %d",
+			len(list.Items)), "nothing was removed: the fleet has %s, and --clusters is %d", count, o.clusters)
+	}
+	if err := a.offboard(ctx, h, list.Items, o); err != nil {
+		return err
+	}
+	a.Say("%s removed.\n", count)
+	if o.kubeconfigs == "" {
+		a.Say("The agents are still installed. Uninstall each with helm -n %s uninstall %s, or run "+
+			"`%s fleet remove NAME --cluster-kubeconfig FILE`.\n", o.namespace, agentRelease, a.Self)
+		return nil
+	}
+	return a.removeAgents(ctx, list.Items, o)
+}
+
+// removeAgents uninstalls the agents. One that fails does not stop the others.
+func (a *app) removeAgents(ctx context.Context, clusters []v1alpha1.FleetCluster, o *removeOptions) error {
+	var failed []string
+	for i := range clusters {
+		own := *o
+		own.name, own.target = clusters[i].Name, hub.ClusterIn(o.kubeconfig(clusters[i].Name))
+		a.Say("%s:\n", own.name)
+		if err := a.removeAgent(ctx, &own); err != nil {
+			a.Say("✗ %s\n", phrase.OneLine(err.Error()))
+			failed = append(failed, own.name)
+		}
+	}
+	if len(failed) > 0 {
+		return exit.Hintf("run `"+a.Self+" fleet remove NAME --cluster-kubeconfig FILE` for each",
+			"the agents of %d of %d clusters were not uninstalled: %s", len(failed), len(clusters),
+			phrase.First(failed, 10))
+	}
+	return nil
+}
+
+// printRemoval says what the removal does with each cluster.
+func (a *app) printRemoval(ctx context.Context, h *hub.Client, clusters []v1alpha1.FleetCluster,
+	o *removeOptions) error {
+	for i := range clusters {
+		c := &clusters[i]
+		installs := &v1alpha1.OperatorInstallList{}
+		if err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(c.Name))); err != nil {
+			return fmt.Errorf("list the operators of cluster %s: %w", c.Name, err)
+		}
+		does := "stay installed"
+		if cmp.Or(v1alpha1.RemovalPolicy(o.offboarding), c.Spec.Offboarding) == v1alpha1.RemovalUninstall {
+			does = "to be uninstalled"
+		}
+		a.Say("%s: %s %s", c.Name, phrase.Count(len(installs.Items), "operator"), does)
+		if !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline) {
+			a.Say("; it is offline, and leaves %s after the deletion at the latest", offboardingTimeout(c, o))
+		}
+		a.Say("\n")
+	}
+	a.Say("%s would be removed. Nothing was changed.\n", phrase.Count(len(clusters), "cluster"))
+	return nil
+}
+
+func offboardingTimeout(c *v1alpha1.FleetCluster, o *removeOptions) time.Duration {
+	switch {
+	case o.offboardingTimeout != nil:
+		return *o.offboardingTimeout
+	case c.Spec.OffboardingTimeout != nil:
+		return c.Spec.OffboardingTimeout.Duration
+	}
+	return plan.DefaultOffboardingTimeout
+}

@@ -1,0 +1,66 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+)
+
+var errEmptySecret = errors.New("the Secret has no login")
+
+// PullSecrets reads the Secrets that catalogs name as their login.
+type PullSecrets struct {
+	// Live reads past the cache: a watch would need the permission to list all Secrets.
+	Live client.Reader
+	// Allow says what to do where a Secret may not be read.
+	Allow func(namespace, name string) string
+}
+
+// Read returns the Docker configuration of a Secret of type kubernetes.io/dockerconfigjson. The error wraps
+// oci.ErrDenied where somebody has to do something about it.
+func (p PullSecrets) Read(ctx context.Context, namespace, name string) ([]byte, error) {
+	var s corev1.Secret
+	err := p.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("%w: there is no Secret %s/%s, which the catalog names as pullSecret", oci.ErrDenied,
+			namespace, name)
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("%w: Secret %s/%s may not be read: %s", oci.ErrDenied, namespace, name,
+			p.Allow(namespace, name))
+	case err != nil:
+		return nil, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
+	case s.Type != corev1.SecretTypeDockerConfigJson:
+		return nil, fmt.Errorf("%w: Secret %s/%s is of type %q, and a pullSecret is of type %s", oci.ErrDenied,
+			namespace, name, s.Type, corev1.SecretTypeDockerConfigJson)
+	}
+	config := s.Data[corev1.DockerConfigJsonKey]
+	if len(config) == 0 { // the process's own login is not to be used in its place
+		return nil, fmt.Errorf("%w: Secret %s/%s: %w", oci.ErrDenied, namespace, name, errEmptySecret)
+	}
+	return config, nil
+}
+
+// allowOnHub is how the owner of a namespace lets the hub read one Secret of it.
+func allowOnHub(serviceAccount string) func(namespace, name string) string {
+	return func(namespace, name string) string {
+		return fmt.Sprintf("add it to hub.pullSecrets of the chart, or run `kubectl create role bellwether-pull-%[2]s "+
+			"-n %[1]s --verb=get --resource=secrets --resource-name=%[2]s` and `kubectl create rolebinding "+
+			"bellwether-pull-%[2]s -n %[1]s --role=bellwether-pull-%[2]s --serviceaccount=%[3]s`", namespace, name,
+			serviceAccount)
+	}
+}
+
+// allowOnCluster is how the owner of a cluster lets its agent read one Secret in the agent's namespace.
+func allowOnCluster(_, _ string) string {
+	return "add it to agent.pullSecrets of the chart on the cluster"
+}
