@@ -35,7 +35,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 KEY ?=
 DIST ?= dist
 RELEASE_FLAGS = --registry '$(REGISTRY)' --version '$(VERSION)' --base '$(BASE)' --platforms '$(PLATFORMS)' --key '$(KEY)' $(ARGS)
-# The address that make site builds the site for. Its pages work at any address; the search does at this one.
+# The address that make site builds the site for, which is in sitemap.xml. The site works at any other as well.
 SITE_URL ?= /
 # What make simulate plays.
 SEEDS ?= 10000
