@@ -67,16 +67,10 @@ func (o *options) all(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	commits, err := notes.Since(ctx, o.root)
+	text, err := o.releaseNotes(ctx, slices.Concat(images, []image.Published{chart}, forOLM))
 	if err != nil {
 		return err
 	}
-	upgrade, err := notes.UpgradeNotes(o.root, o.version)
-	if err != nil {
-		return err
-	}
-	text := notes.Markdown(notes.Release{Version: o.version, Upgrade: upgrade, Commits: commits,
-		Images: slices.Concat(images, []image.Published{chart}, forOLM)})
 	contents := map[string][]byte{
 		"bellwether-crds.yaml": crds, "bellwether-" + o.version + ".tgz": packaged, "release-notes.md": []byte(text),
 	}
@@ -90,6 +84,19 @@ func (o *options) all(ctx context.Context, dir string) error {
 		files = append(files, name)
 	}
 	return sum(dir, files)
+}
+
+// releaseNotes are those of what was published.
+func (o *options) releaseNotes(ctx context.Context, images []image.Published) (string, error) {
+	commits, err := notes.Since(ctx, o.root)
+	if err != nil {
+		return "", err
+	}
+	upgrade, err := notes.UpgradeNotes(o.root, o.version)
+	if err != nil {
+		return "", err
+	}
+	return notes.Markdown(notes.Release{Version: o.version, Upgrade: upgrade, Commits: commits, Images: images}), nil
 }
 
 // archives builds the command line for each platform, with licence and README.

@@ -46,8 +46,8 @@ func Markdown(r Release) string {
 		fmt.Fprintf(&out, "| %s | `%s:%s@%s` |\n", i.Name, i.Repository, i.Tag, i.Digest)
 	}
 	out.WriteString("\nThe files are in `checksums.txt`. Upgrade the hub, with its CRDs, and then the agents; the " +
-		"CRDs come with the chart, and are in `bellwether-crds.yaml` for those who apply them first. Hub and agents may be " +
-		"one minor version apart.\n\n")
+		"CRDs come with the chart, and are in `bellwether-crds.yaml` for those who apply them first. Hub and " +
+		"agents may be one minor version apart.\n\n")
 	if r.Upgrade != "" {
 		out.WriteString(r.Upgrade + "\n\n")
 	}
@@ -69,14 +69,15 @@ func escape(text string) string { return escaper.Replace(text) }
 // pages is the folder of the pages about releases, relative to the root of the repository.
 const pages = "docs/releases"
 
-// UpgradeNotes returns what the page of a release has below its introduction, from the first heading of the second level
-// on. The page is docs/releases/vVERSION.md, or unreleased.md while there is none for that version; without either, the
-// notes are empty. Its relative links become links to the source at the version's tag, because the notes are read elsewhere.
+// UpgradeNotes returns what the page of a release has below its introduction, from the first heading of the second
+// level on. The page is docs/releases/vVERSION.md, or unreleased.md while there is none for that version; without
+// either, the notes are empty. Its relative links become links to the source at the version's tag, because the notes
+// are read elsewhere.
 func UpgradeNotes(root, version string) (string, error) {
 	tag := "v" + strings.TrimPrefix(version, "v")
-	text, err := os.ReadFile(filepath.Join(root, pages, tag+".md")) //nolint:gosec // of this repository
+	text, err := os.ReadFile(filepath.Join(root, pages, tag+".md"))
 	if errors.Is(err, fs.ErrNotExist) {
-		text, err = os.ReadFile(filepath.Join(root, pages, "unreleased.md")) //nolint:gosec // of this repository
+		text, err = os.ReadFile(filepath.Join(root, pages, "unreleased.md"))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
