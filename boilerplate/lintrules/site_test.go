@@ -63,7 +63,8 @@ func sitePatterns(t *testing.T) []string {
 			} `json:"nav"`
 		} `json:"params"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(root(t), "boilerplate", "site", "hugo.yaml"))), &config); err != nil {
+	text := read(t, filepath.Join(root(t), "boilerplate", "site", "hugo.yaml"))
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		t.Fatal(err)
 	}
 	var out []string
