@@ -35,6 +35,8 @@ PLATFORMS ?= linux/amd64,linux/arm64
 KEY ?=
 DIST ?= dist
 RELEASE_FLAGS = --registry '$(REGISTRY)' --version '$(VERSION)' --base '$(BASE)' --platforms '$(PLATFORMS)' --key '$(KEY)' $(ARGS)
+# The address that make site builds the site for, which is in sitemap.xml. The site works at any other as well.
+SITE_URL ?= /
 # What make simulate plays.
 SEEDS ?= 10000
 FIRST ?= 1
@@ -44,6 +46,10 @@ CRD_REF_DOCS := $(BIN)/crd-ref-docs
 GOLANGCI_LINT := $(BIN)/golangci-lint
 GOVULNCHECK := $(BIN)/govulncheck
 ACTIONLINT := $(BIN)/actionlint
+HUGO := $(BIN)/hugo
+HTMLTEST := $(BIN)/htmltest
+# The theme is a Go module, which comes from where Go's modules come from.
+HUGO_SITE = HUGO_MODULE_PROXY="$$(go env GOPROXY)" $(HUGO) --source boilerplate/site --noBuildLock
 
 export CGO_ENABLED ?= 0
 # A cache for each path of a clone, whatever the environment says: findings in it
@@ -250,11 +256,22 @@ docs-cli: ## docs/reference/cli and reasons.md from the commands themselves
 	@new="$$(mktemp -d)"; go run ./cmd/bellwether docs "$$new" --reasons docs/reference/reasons.md; \
 		mkdir -p docs/reference/cli && rm -f docs/reference/cli/*.md && mv "$$new"/*.md docs/reference/cli/ && rmdir "$$new"
 
+##@ Site
+
+.PHONY: site
+site: $(HUGO) $(HTMLTEST) ## Build the documentation as a site into ./build/site, and check its links (SITE_URL=https://docs.example.com/)
+	$(HUGO_SITE) build --destination $(CURDIR)/build/site --cleanDestinationDir --minify --panicOnWarning --baseURL '$(SITE_URL)'
+	$(HTMLTEST) --conf boilerplate/site/htmltest.yaml --skip-external build/site
+
+.PHONY: site-serve
+site-serve: $(HUGO) ## Serve the site on http://127.0.0.1:1313, and build it again when a page changes; Ctrl-C stops it
+	$(HUGO_SITE) server --bind 127.0.0.1 --port 1313 --renderToMemory
+
 ##@ Housekeeping
 
 .PHONY: clean
-clean: ## Remove ./bin (the testbed's cache stays; its folder is shown)
-	rm -rf $(BIN)
+clean: ## Remove ./bin and ./build (the testbed's cache stays; its folder is shown)
+	rm -rf $(BIN) build
 	@echo "components built by the testbed are kept in the user's cache folder under bellwether/testbed"
 
 # Tools live in modules of their own, so that they do not decide the versions
@@ -274,3 +291,10 @@ $(GOLANGCI_LINT): boilerplate/tools/lint/go.mod
 
 $(GOVULNCHECK): boilerplate/tools/vulncheck/go.mod
 	@mkdir -p $(BIN) && cd boilerplate/tools/vulncheck && go build -o $@ golang.org/x/vuln/cmd/govulncheck
+
+$(HUGO): boilerplate/tools/site/go.mod
+	@mkdir -p $(BIN) && echo "building Hugo (the first time this takes minutes)" && \
+		cd boilerplate/tools/site && go build -o $@ github.com/gohugoio/hugo
+
+$(HTMLTEST): boilerplate/tools/site/go.mod
+	@mkdir -p $(BIN) && cd boilerplate/tools/site && go build -o $@ github.com/wjdp/htmltest

@@ -5,6 +5,7 @@ package lintrules
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -43,20 +44,15 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// pages are all Markdown files of the tree but those that tests compare with.
 func pages(t *testing.T) []string {
 	t.Helper()
-	found := []string{filepath.Join(root(t), "README.md")}
-	for _, dir := range []string{"docs", "boilerplate", "testbed"} {
-		err := filepath.WalkDir(filepath.Join(root(t), dir), func(name string, _ os.DirEntry, err error) error {
-			if err == nil && filepath.Ext(name) == ".md" {
-				found = append(found, name)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	var found []string
+	walkSources(t, os.DirFS(root(t)), func(file string, _ []byte) {
+		if path.Ext(file) == ".md" {
+			found = append(found, filepath.Join(root(t), filepath.FromSlash(file)))
 		}
-	}
+	})
 	return found
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -55,6 +57,7 @@ func (a *app) docsCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			root := c.Root()
 			root.DisableAutoGenTag = true
+			fenceIndented(root)
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // documentation is for everyone
 				return fmt.Errorf("make folder: %w", err)
 			}
@@ -74,4 +77,17 @@ func (a *app) docsCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&reasons, "reasons", "", "Write the reference of condition reasons to this file.")
 	return c
+}
+
+var indented = regexp.MustCompile(`(?m)(?:^  .*(?:\n+|$))+`)
+
+// fenceIndented makes code blocks of the indented lines of all help texts. Markdown would join them into a paragraph.
+func fenceIndented(c *cobra.Command) {
+	c.Long = indented.ReplaceAllStringFunc(c.Long, func(block string) string {
+		text := strings.TrimRight(block, "\n")
+		return "```\n" + text + "\n```" + block[len(text):]
+	})
+	for _, child := range c.Commands() {
+		fenceIndented(child)
+	}
 }
