@@ -32,7 +32,8 @@ func FlagError(c *cobra.Command, err error) error {
 // valuesOf says what the values of a type of flag are.
 var valuesOf = map[string]string{
 	"bool": "true or false", "duration": "a duration such as 30s, 5m or 2h", "float64": "a number such as 14.4",
-	"int": "a whole number", "int32": "a whole number", "uint64": "a whole number from 0", "stringToString": "KEY=VALUE",
+	"int": "a whole number", "int32": "a whole number", "uint64": "a whole number from 0",
+	"stringToString": "KEY=VALUE",
 }
 
 // Required refuses a command line without one of these flags.
@@ -116,8 +117,8 @@ func Timeout(c *cobra.Command, p *time.Duration, value time.Duration, usage stri
 	})
 }
 
-// ErrorsAre makes a command whose exit status 1 is an answer end with another one after an error of any kind, also of its
-// flags and arguments. It comes after everything else that is set on the command.
+// ErrorsAre makes a command whose exit status 1 is an answer end with another one after an error of any kind, also of
+// its flags and arguments. It comes after everything else that is set on the command.
 func (a *Env) ErrorsAre(code int, c *cobra.Command) *cobra.Command {
 	as := func(err error) error {
 		var answer *exit.CodeError

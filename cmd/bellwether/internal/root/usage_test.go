@@ -15,8 +15,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// TestWrongUsageIsNoAnswer: where exit status 1 is an answer, such as that a version of Kubernetes breaks an operator, a
-// script must not take a mistake in the command line for it.
+// TestWrongUsageIsNoAnswer: where exit status 1 is an answer, such as that a version of Kubernetes breaks an operator,
+// a script must not take a mistake in the command line for it.
 func TestWrongUsageIsNoAnswer(t *testing.T) {
 	w := clitest.NewWorld()
 	for _, command := range []string{"bundle lint", "bundle diff a b", "bundle scorecard a", "catalog compile a b",
@@ -37,6 +37,13 @@ func TestWrongUsageIsNoAnswer(t *testing.T) {
 		t.Errorf("flags that exclude each other: exit %d\n%s", r.Code, r.Err)
 	}
 }
+
+const (
+	noImage = "folder none does not exist\nHint:  write images with their registry, for example " +
+		"registry.example.com/bundles/echo-operator:1.1.0\n"
+	noRegistry = " names no registry\nHint:  write it with its registry, for example " +
+		"registry.example.com/bundles/echo-operator:1.1.0\n"
+)
 
 // TestMistakesAreNamed requires of a message what is wrong, in the words of the user, and what to do.
 func TestMistakesAreNamed(t *testing.T) {
@@ -75,33 +82,32 @@ func TestMistakesAreNamed(t *testing.T) {
 			"invalid value \"yesterday\" of --since\nHint:  use a duration such as 30s, 5m or 2h\n"},
 		"a pair": {"fleet join prod-1 --labels prod",
 			"invalid value \"prod\" of --labels\nHint:  use KEY=VALUE\n"},
-		"the only format": {"rollout plan echo -o json", "invalid value \"json\" of -o\nHint:  use wide\n"},
-		"no folder to compare": {"bundle diff " + bundle + " none", "folder none does not exist\nHint:  write images " +
-			"with their registry, for example registry.example.com/bundles/echo-operator:1.1.0\n"},
-		"no folder to judge": {"bundle scorecard none", "folder none does not exist\nHint:  write images with their " +
-			"registry, for example registry.example.com/bundles/echo-operator:1.1.0\n"},
-		"no registry for a bundle": {"bundle push " + bundle + " echo:1.0.0", "the reference \"echo:1.0.0\" names no " +
-			"registry\nHint:  write it with its registry, for example " +
-			"registry.example.com/bundles/echo-operator:1.1.0\n"},
+		"the only format":          {"rollout plan echo -o json", "invalid value \"json\" of -o\nHint:  use wide\n"},
+		"no folder to compare":     {"bundle diff " + bundle + " none", noImage},
+		"no folder to judge":       {"bundle scorecard none", noImage},
+		"no registry for a bundle": {"bundle push " + bundle + " echo:1.0.0",
+			"the reference \"echo:1.0.0\"" + noRegistry},
 		"no registry for a built bundle": {"bundle build " + bundle + " --push echo",
-			"the reference \"echo\" names no registry\nHint:  write it with its registry, for example " +
-				"registry.example.com/bundles/echo-operator:1.1.0\n"},
-		"no registry for a catalog": {"catalog publish " + dir + " main:latest", "the reference \"main:latest\" names " +
-			"no registry\nHint:  write it with its registry, for example " +
-			"registry.example.com/bundles/echo-operator:1.1.0\n"},
+			"the reference \"echo\"" + noRegistry},
+		"no registry for a catalog": {"catalog publish " + dir + " main:latest",
+			"the reference \"main:latest\"" + noRegistry},
 		"no catalog to push": {"catalog push none registry.example.com/main:latest",
 			"folder none does not exist\nHint:  check the path\n"},
 		"no catalog to publish": {"catalog publish none registry.example.com/main:latest",
 			"folder none does not exist\nHint:  check the path\n"},
-		"a file to push":    {"bundle push " + file + " registry.example.com/b:1", "is a file, not a folder\nHint:  give the folder that it is in\n"},
-		"a file for init":   {"bundle init " + file, "is a file\nHint:  choose another folder\n"},
-		"no such bundle":    {"bundle lint registry.example.com/A/b:1", "Hint:  write images as REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST\n"},
+		"a file to push": {"bundle push " + file + " registry.example.com/b:1",
+			"is a file, not a folder\nHint:  give the folder that it is in\n"},
+		"a file for init": {"bundle init " + file, "is a file\nHint:  choose another folder\n"},
+		"no such bundle": {"bundle lint registry.example.com/A/b:1",
+			"Hint:  write images as REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST\n"},
 		"no folder to name": {"support-bundle --file " + dir, "is a folder\nHint:  name a file in it\n"},
-		"an address":        {"registry serve --addr here", "invalid value \"here\" of --addr\nHint:  use the form 127.0.0.1:5000\n"},
+		"an address": {"registry serve --addr here",
+			"invalid value \"here\" of --addr\nHint:  use the form 127.0.0.1:5000\n"},
 		"a root that is no folder": {"registry serve --root " + file + " --addr 127.0.0.1:0",
 			"not a directory\nHint:  use another folder\n"},
-		"an install mode": {"bundle try none --install-mode Some", "invalid value \"Some\" of --install-mode\nHint:  use " +
-			"OwnNamespace, SingleNamespace, AllNamespaces, MultiNamespace\n"},
+		"an install mode": {"bundle try none --install-mode Some",
+			"invalid value \"Some\" of --install-mode\nHint:  use OwnNamespace, SingleNamespace, " +
+				"AllNamespaces, MultiNamespace\n"},
 		"an address for a trial": {"bundle try none --listen a:b:c",
 			"invalid value \"a:b:c\" of --listen\nHint:  use the form HOST or HOST:PORT\n"},
 		"a timeout that is over": {"bundle try none --timeout -1s",
@@ -110,15 +116,16 @@ func TestMistakesAreNamed(t *testing.T) {
 			"invalid value \"soon\" of --request-timeout\nHint:  use a duration such as 30s\n"},
 		"a timeout of a wait that is over": {"rollout status echo --wait --timeout -3s",
 			"invalid value \"-3s\" of --timeout\nHint:  use a duration such as 30s, 5m or 2h\n"},
-		"a number of runs": {"slo simulate --runs -1", "invalid value -1 of --runs\nHint:  use a whole number from 1\n"},
+		"a number of runs": {"slo simulate --runs -1",
+			"invalid value -1 of --runs\nHint:  use a whole number from 1\n"},
 		"neither a name nor all": {"operator resume", "set either the name of the operator or --all\nHint:  usage: " +
 			"bellwether operator resume NAME | --all [flags]\n"},
 		"an SBOM for no image": {"catalog vulnerabilities " + catalog + " --osv " + dir + " --sbom x@@y=" + file,
 			"invalid value \"x@@y=" + file + "\" of --sbom\nHint:  use IMAGE=FILE, with the image as the catalog " +
 				"names it\n"},
 		"no version to block": {"catalog block " + ladder + " 1.0.0 --reason x",
-			"block: no such version 1.0.0 of package \"echo\": it has none yet\nHint:  see the versions in the ladder " +
-				"file\n"},
+			"block: no such version 1.0.0 of package \"echo\": it has none yet\n" +
+				"Hint:  see the versions in the ladder file\n"},
 		"two mistakes at once": {"bundle build " + bundle + " -o rubbish",
 			"invalid value \"rubbish\" of -o\nHint:  use one of json, yaml\n"},
 	} {
