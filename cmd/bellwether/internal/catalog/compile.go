@@ -298,8 +298,6 @@ func ladderError(err error) error {
 			"(`bellwether catalog block`)")
 	case errors.Is(err, compile.ErrDisagreement):
 		return exit.Hint(err, "this is a defect of bellwether: report it with the ladder file")
-	case errors.Is(err, ladder.ErrNoVersion):
-		return exit.Hint(err, "see the versions in the ladder file")
 	case errors.Is(err, ladder.ErrInvalid):
 		return exit.Hint(err, "the format of the file is described in docs/reference/ladder.md")
 	default:

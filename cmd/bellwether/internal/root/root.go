@@ -150,7 +150,7 @@ func New(env *command.Env) *cobra.Command {
 // hideEmptyDefaults keeps help from showing that a flag of pairs is empty unless it is set.
 func hideEmptyDefaults(c *cobra.Command) {
 	hide := func(f *pflag.Flag) {
-		if f.DefValue == "[]" {
+		if f.Value.Type() == "stringToString" && f.DefValue == "[]" {
 			f.DefValue = ""
 		}
 	}

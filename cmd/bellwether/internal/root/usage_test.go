@@ -124,15 +124,14 @@ func TestMistakesAreNamed(t *testing.T) {
 			"invalid value \"x@@y=" + file + "\" of --sbom\nHint:  use IMAGE=FILE, with the image as the catalog " +
 				"names it\n"},
 		"no version to block": {"catalog block " + ladder + " 1.0.0 --reason x",
-			"block: no such version 1.0.0 of package \"echo\": it has none yet\n" +
-				"Hint:  see the versions in the ladder file\n"},
+			"block: no such version 1.0.0 of package \"echo\": it has none yet\n"},
 		"two mistakes at once": {"bundle build " + bundle + " -o rubbish",
 			"invalid value \"rubbish\" of -o\nHint:  use one of json, yaml\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := w.Run(t, strings.Fields(test.args)...)
 			if r.Code == exit.OK || !strings.HasPrefix(r.Err, "Error: ") || !strings.HasSuffix(r.Err, test.want) ||
-				strings.Count(r.Err, "\n") != 2 {
+				strings.Count(r.Err, "\n") != strings.Count(test.want, "\n") {
 				t.Errorf("exit %d\n%s\nwant\n%s", r.Code, r.Err, test.want)
 			}
 		})
@@ -154,10 +153,11 @@ func TestHelpHasNoGoTypes(t *testing.T) {
 			case "stringArray", "stringToString", "int32", "uint", "ints":
 				t.Errorf("%s: --%s takes a %q", c.CommandPath(), f.Name, kind)
 			}
-			if f.DefValue == "[]" && f.Value.Type() == "stringToString" {
-				t.Errorf("%s: the default of --%s is shown as []", c.CommandPath(), f.Name)
-			}
 		})
+		if usages := c.LocalFlags().FlagUsages(); strings.Contains(usages, "(default )") ||
+			strings.Contains(usages, "(default [])") {
+			t.Errorf("%s: an empty default is shown:\n%s", c.CommandPath(), usages)
+		}
 	}
 }
 
