@@ -99,7 +99,9 @@ func TestMistakesAreNamed(t *testing.T) {
 			"is a file, not a folder\nHint:  give the folder that it is in\n"},
 		"a file for init": {"bundle init " + file, "is a file\nHint:  choose another folder\n"},
 		"no such bundle": {"bundle lint registry.example.com/A/b:1",
-			"Hint:  write images as REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST\n"},
+			"could not parse reference: registry.example.com/A/b:1\n" +
+				"Hint:  write images as REGISTRY/NAME:TAG or " +
+				"REGISTRY/NAME@sha256:DIGEST\n"},
 		"no folder to name": {"support-bundle --file " + dir, "is a folder\nHint:  name a file in it\n"},
 		"an address": {"registry serve --addr here",
 			"invalid value \"here\" of --addr\nHint:  use the form 127.0.0.1:5000\n"},
