@@ -102,8 +102,11 @@ func (l *Ladder) Demote(version, to string) error {
 }
 
 // Block takes a version out of every upgrade. Blocking it again replaces the reason. now is today. Errors wrap
-// ErrInvalid, or ErrRefused for a block that has expired already.
+// ErrNoVersion, ErrInvalid, or ErrRefused for a block that has expired already.
 func (l *Ladder) Block(b Block, now time.Time) error {
+	if _, err := l.Bundle(b.Version); err != nil {
+		return fmt.Errorf("block: %w", err)
+	}
 	if err := l.checkBlock(b); err != nil {
 		return fmt.Errorf("block: %w: %w", ErrInvalid, err)
 	}
@@ -134,8 +137,13 @@ func (l *Ladder) Unblock(version string) error {
 }
 
 // Deprecate warns those who use a version, a channel or the package. Doing it again replaces the message. The error
-// wraps ErrInvalid.
+// wraps ErrNoVersion or ErrInvalid.
 func (l *Ladder) Deprecate(d Deprecation) error {
+	if d.Version != "" {
+		if _, err := l.Bundle(d.Version); err != nil {
+			return fmt.Errorf("deprecate: %w", err)
+		}
+	}
 	if err := l.checkDeprecation(d); err != nil {
 		return fmt.Errorf("deprecate: %w: %w", ErrInvalid, err)
 	}

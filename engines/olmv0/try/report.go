@@ -45,6 +45,8 @@ type Step struct {
 	Passed  bool    `json:"passed"`
 	Message string  `json:"message"`
 	Seconds float64 `json:"seconds"`
+	// Stopped tells that an error ended the trial in this step, which Run returns.
+	Stopped bool `json:"-"`
 }
 
 // Passed tells whether everything that was tried worked.

@@ -197,6 +197,7 @@ func (t *trial) step(name string, do func() (string, error)) error {
 	if errors.Is(err, errBundle) {
 		t.report.Problems = append(t.report.Problems, s.Message)
 	}
+	s.Stopped = err != nil && !errors.Is(err, errBundle)
 	t.report.Steps = append(t.report.Steps, s)
 	if t.Progress != nil {
 		t.Progress(s)

@@ -153,7 +153,7 @@ func (a *app) createCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&o.wait, "wait", true, "Wait until the backup is complete.")
-	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long to wait.")
+	command.Timeout(c, &o.timeout, 10*time.Minute, "How long to wait.")
 	return c
 }
 

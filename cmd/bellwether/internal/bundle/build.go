@@ -4,6 +4,7 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -39,6 +40,9 @@ const ExitUnusable = 2
 // unusableBundle ends the program with exitUnusable.
 func unusableBundle(err error, advice string) error {
 	text := "Error: " + err.Error()
+	if detail := oci.Detail(err); detail != "" {
+		text += "\nCause: " + detail
+	}
 	if advice != "" {
 		text += "\nHint:  " + advice
 	}
@@ -106,7 +110,7 @@ func (a *app) bundleBuildCommand() *cobra.Command {
 		Args:              command.OneArg("the folder, file or chart to make a bundle of, or - for stdin"),
 		ValidArgsFunction: command.CompleteFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := errors.Join(out.Check(), b.check()); err != nil {
+			if err := cmp.Or(out.Check(), b.check()); err != nil {
 				return err
 			}
 			return a.buildBundle(c.Context(), &b, &out, args[0], c.Flags())
@@ -147,7 +151,7 @@ func (b *bundleBuild) add(c *cobra.Command) {
 	f.StringSliceVar(&o.LeaveOut, "leave-out", nil,
 		"An object to leave out because a bundle cannot contain it: KIND or KIND/NAME. Can be repeated.")
 	f.StringToStringVar(&o.Annotations, "annotation", nil,
-		"An additional annotation of the bundle, KEY=VALUE. Can be repeated.")
+		"An additional annotation of the bundle, `KEY=VALUE`. Can be repeated.")
 	f.StringSliceVar(&b.metadata, "metadata", nil,
 		"A `FILE` to add to metadata/: properties.yaml or dependencies.yaml. Can be repeated.")
 	f.StringVar(&b.release, "release-name", "", "The release name used to render the chart. Default: the package name.")
@@ -180,7 +184,10 @@ func (b *bundleBuild) check() error {
 		return exit.Hintf("set --output-dir, --oci-layout or --push",
 			"no output is selected")
 	}
-	return nil
+	if b.pushTo == "" {
+		return nil
+	}
+	return registry.CheckTarget(b.pushTo)
 }
 
 // BuiltOutput is a bundle as -o json and yaml print it.

@@ -5,6 +5,8 @@
 package bundle
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
@@ -32,11 +34,12 @@ func Command(env *command.Env) *cobra.Command {
 		ValidArgsFunction: command.CompleteDir,
 		Example:           "  bellwether bundle push ./bundle registry.example.com/bundles/echo-operator:1.1.0",
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := cmp.Or(registry.CheckFolder(args[0]), registry.CheckTarget(args[1])); err != nil {
+				return err
+			}
 			// What nobody can read must not get a name that somebody could follow.
-			if IsDirectory(args[0]) {
-				if _, err := FromFolder(args[0]); err != nil {
-					return err
-				}
+			if _, err := FromFolder(args[0]); err != nil {
+				return err
 			}
 			digest, err := oci.NewClient(oci.Options{}).PushBundle(c.Context(), args[0], args[1], access.Access())
 			return registry.PrintDigest(a.Env, digest, err)

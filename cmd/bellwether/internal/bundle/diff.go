@@ -6,7 +6,6 @@ package bundle
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,7 +54,7 @@ func (a *app) bundleDiffCommand() *cobra.Command {
 	}
 	access.Add(c)
 	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
-	return c
+	return a.ErrorsAre(ExitUnusable, c)
 }
 
 // readWithAnnotations reads a bundle, with its annotations, from a folder, if there is one of that name, or else
@@ -65,8 +64,8 @@ func readWithAnnotations(ctx context.Context, f registry.Flags, text string) (*b
 		b, err := FromFolder(text)
 		return b, lintUnusable(err)
 	}
-	if _, err := os.Stat(text); err == nil {
-		return nil, unusableBundle(fmt.Errorf("%s is a file", text), "use a bundle folder or an image")
+	if err := registry.CheckImageName(text); err != nil {
+		return nil, lintUnusable(err)
 	}
 	b, err := readImage(ctx, f, text)
 	return b, lintUnusable(err)

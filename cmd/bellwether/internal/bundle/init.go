@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +62,10 @@ func (a *app) initBundle(f *bundleInit, dir string) error {
 		}
 		o.Package = filepath.Base(whole)
 	}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+	switch entries, err := os.ReadDir(dir); {
+	case errors.Is(err, syscall.ENOTDIR):
+		return exit.Hintf("choose another folder", "%s is a file", dir)
+	case len(entries) > 0:
 		return exit.Hintf("choose another folder", "folder %s is not empty", dir)
 	}
 	o.About = starter.About(o)
@@ -72,8 +76,6 @@ func (a *app) initBundle(f *bundleInit, dir string) error {
 	switch {
 	case errors.Is(err, starter.ErrOptions):
 		return exit.Hint(err, "see `"+a.Self+" bundle init --help`")
-	case errors.Is(err, build.ErrInput):
-		return unusableBundle(err, "")
 	case err != nil:
 		return err
 	}

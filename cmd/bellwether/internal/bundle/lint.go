@@ -137,7 +137,7 @@ func (f *bundleLint) add(c *cobra.Command) {
 		_ = c.RegisterFlagCompletionFunc(name, completeRules)
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return unusableBundle(err, "see `"+c.CommandPath()+" --help`")
+		return lintUnusable(command.FlagError(c, err))
 	})
 }
 

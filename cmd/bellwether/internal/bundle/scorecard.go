@@ -51,7 +51,7 @@ func (a *app) bundleScorecardCommand() *cobra.Command {
 	}
 	access.Add(c)
 	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputHTML, command.OutputSVG, command.OutputMarkdown)
-	return c
+	return a.ErrorsAre(ExitUnusable, c)
 }
 
 func (a *app) showScorecard(out *command.Output, card scorecard.Card) error {

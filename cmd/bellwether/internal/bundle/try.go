@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +86,9 @@ func (a *app) bundleTryCommand() *cobra.Command {
 			if err := f.out.Check(); err != nil {
 				return err
 			}
+			if err := f.check(); err != nil {
+				return err
+			}
 			if f.remove != "" {
 				return a.removeTrial(c.Context(), f)
 			}
@@ -112,9 +116,35 @@ func (f *bundleTry) add(c *cobra.Command) {
 		"cluster. What is there is changed as the bundle says, and is not removed.")
 	flags.BoolVar(&f.keep, "keep", false, "Remove nothing at the end. Use --remove later.")
 	flags.StringVar(&f.remove, "remove", "", "Only remove what a trial left in this `NAMESPACE` and around it.")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "The timeout of each step.")
+	command.Timeout(c, &f.timeout, 5*time.Minute, "The timeout of each step.")
 	f.access.Add(c)
 	f.out.Add(c, command.OutputJSON, command.OutputYAML)
+}
+
+// check looks at the flags before anything is read or reached.
+func (f *bundleTry) check() error {
+	modes := []string{"OwnNamespace", "SingleNamespace", "AllNamespaces", "MultiNamespace"}
+	if f.mode != "" && !slices.Contains(modes, f.mode) {
+		return exit.Hintf("use "+strings.Join(modes, ", "), "invalid value %q of --install-mode", f.mode)
+	}
+	for flag, value := range map[string]string{"listen": f.listen, "advertise": f.advertise} {
+		if _, _, err := hostPort(value); err != nil {
+			return exit.Hintf("use the form HOST or HOST:PORT", "invalid value %q of --%s", value, flag)
+		}
+	}
+	if f.image != "" {
+		return registry.CheckImageName(f.image)
+	}
+	return nil
+}
+
+// cluster is how to reach the cluster, which answers.
+func (a *app) cluster(ctx context.Context) (*rest.Config, error) {
+	config, err := a.ClusterConfig()
+	if err != nil {
+		return nil, err
+	}
+	return config, command.Reach(ctx, config)
 }
 
 func (a *app) tryBundle(ctx context.Context, f *bundleTry, bundle string) error {
@@ -122,7 +152,7 @@ func (a *app) tryBundle(ctx context.Context, f *bundleTry, bundle string) error 
 	if err != nil {
 		return err
 	}
-	if o.Config, err = a.ClusterConfig(); err != nil {
+	if o.Config, err = a.cluster(ctx); err != nil {
 		return err
 	}
 	if f.image == "" {
@@ -189,6 +219,9 @@ func (f *bundleTry) read(ctx context.Context, bundle string) (try.Options, view.
 // configure adds to the options what has nothing to do with the bundle.
 func (a *app) configure(f *bundleTry, o *try.Options) {
 	o.Timeout, o.Now, o.Progress = f.timeout, a.Now, func(s try.Step) {
+		if s.Stopped {
+			return // the error says it
+		}
 		say := a.Say
 		if !f.out.Table() {
 			say = a.Warn
@@ -235,12 +268,11 @@ func (f *bundleTry) serve(ctx context.Context, config *rest.Config,
 	content view.View) (*serve.Server, string, error) {
 	host, port, err := hostPort(f.listen)
 	if err != nil {
-		return nil, "", exit.Hintf("use the form HOST or HOST:PORT", "invalid value %q of --listen: %w", f.listen, err)
+		return nil, "", err
 	}
 	advertised, advertisedPort, err := hostPort(f.advertise)
 	if err != nil {
-		return nil, "", exit.Hintf("use the form HOST or HOST:PORT", "invalid value %q of --advertise: %w",
-			f.advertise, err)
+		return nil, "", err
 	}
 	if host == "" {
 		if host, err = localAddress(ctx, config.Host); err != nil {
@@ -291,7 +323,7 @@ func localAddress(ctx context.Context, server string) (string, error) {
 
 // removeTrial removes what an earlier trial left.
 func (a *app) removeTrial(ctx context.Context, f *bundleTry) error {
-	config, err := a.ClusterConfig()
+	config, err := a.cluster(ctx)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"runtime/debug"
 	"strconv"
@@ -158,6 +157,9 @@ func (a *app) catalogPushCommand() *cobra.Command {
 		ValidArgsFunction: command.CompleteDir,
 		Example:           "  bellwether catalog push ./catalog registry.example.com/catalogs/main:latest",
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := cmp.Or(registry.CheckFolder(args[0]), registry.CheckTarget(args[1])); err != nil {
+				return err
+			}
 			digest, err := oci.NewClient(oci.Options{}).Push(c.Context(), args[0], args[1], access.Access())
 			return registry.PrintDigest(a.Env, digest, err)
 		},
@@ -219,7 +221,7 @@ func (a *app) serveCatalog(ctx context.Context, files catalogs.Files, addr strin
 	defer server.Close()
 	address, err := server.SetCatalog("catalog", catalog, port)
 	if err != nil {
-		return fmt.Errorf("serve catalog: %w", err)
+		return exit.Hint(err, "set --addr to an address of this machine and a free port")
 	}
 	a.Say("Serving %d packages on %s\n", catalog.Packages(), address)
 	<-ctx.Done()

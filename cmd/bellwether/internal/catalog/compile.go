@@ -61,13 +61,7 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 	var f compileFlags
 	c := &cobra.Command{
 		Use: "compile DIR OUT", Short: "Compile ladder files into a file-based catalog", Long: catalogCompileLong,
-		Args: func(c *cobra.Command, args []string) error {
-			if err := command.ExactArgs("the folder of the ladder files", "the folder for the catalog")(c,
-				args); err != nil {
-				return a.trouble(err)
-			}
-			return nil
-		},
+		Args: command.ExactArgs("the folder of the ladder files", "the folder for the catalog"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) < 2 {
 				return nil, cobra.ShellCompDirectiveFilterDirs
@@ -82,12 +76,11 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 			defer collectLate()()
 			report, err := a.compile(c.Context(), &f, args[0], args[1])
 			if err != nil {
-				return a.trouble(ladderError(err))
+				return ladderError(err)
 			}
 			return a.compiled(&f, report, args[1])
 		},
 	}
-	c.SetFlagErrorFunc(a.flagTrouble)
 	f.access.Add(c)
 	f.out.Add(c, command.OutputJSON, command.OutputYAML)
 	c.Flags().BoolVar(&f.check, "check", false,
@@ -100,7 +93,7 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 		"Read from the hub which versions the clusters run, and check their upgrade paths too.")
 	c.Flags().IntVar(&f.parallel, "parallel", 0,
 		"The number of packages to compile at the same time. Default: the number of processors.")
-	return c
+	return a.ErrorsAre(ExitTrouble, c)
 }
 
 // heapPerProcessor is up to where collectLate lets garbage pile up. Each processor compiles one package at a time.
@@ -193,7 +186,7 @@ func (a *app) installedOnFleet(ctx context.Context) (map[string][]catalogs.Insta
 func (a *app) compiled(f *compileFlags, r folder.Report, out string) error {
 	if !f.out.Table() {
 		if err := f.out.Value(a.Streams.Out, r); err != nil {
-			return a.trouble(err)
+			return err
 		}
 	} else {
 		a.Say("%s", compiledText(r, a.Style()))

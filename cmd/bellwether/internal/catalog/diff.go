@@ -51,8 +51,8 @@ func (a *app) catalogDiffCommand() *cobra.Command {
 			if len(args) == 2 || len(args) == 3 {
 				return nil
 			}
-			return a.trouble(exit.Hintf("usage: "+c.UseLine(),
-				"missing argument: two catalogs (folders or references), and optionally a package"))
+			return exit.Hintf("usage: "+c.UseLine(),
+				"missing argument: two catalogs (folders or references), and optionally a package")
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
@@ -63,28 +63,16 @@ func (a *app) catalogDiffCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			d, err := a.compareCatalogs(c.Context(), o, args)
 			if err != nil {
-				return a.trouble(err)
+				return err
 			}
 			return a.showDiff(&o.out, d)
 		},
 	}
-	c.SetFlagErrorFunc(a.flagTrouble)
 	o.access.Add(c)
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
 	c.Flags().StringVar(&o.installed, "installed", "",
 		"Show how many clusters run each version. Use \"hub\" or a `FILE`.")
-	return c
-}
-
-// flagTrouble is trouble with a flag.
-func (a *app) flagTrouble(c *cobra.Command, err error) error {
-	return a.trouble(exit.Hint(err, "see `"+c.CommandPath()+" --help`"))
-}
-
-// trouble reports an error of a command whose exit status 1 is an answer.
-func (a *app) trouble(err error) error {
-	a.Exit(err)
-	return &exit.CodeError{Code: ExitTrouble}
+	return a.ErrorsAre(ExitTrouble, c)
 }
 
 func (a *app) compareCatalogs(ctx context.Context, o diffOptions, args []string) (diff.Diff, error) {
@@ -163,7 +151,7 @@ func (a *app) showDiff(out *command.Output, d diff.Diff) error {
 		a.Say("%s", diff.Markdown(d))
 	case !out.Table():
 		if err := out.Value(a.Streams.Out, d); err != nil {
-			return a.trouble(err)
+			return err
 		}
 	case d.Same():
 		a.Warn("The catalogs do not differ.\n")

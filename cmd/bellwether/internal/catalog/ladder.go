@@ -319,8 +319,8 @@ that is not deprecated.`,
 			c.Flags().StringVar(&d.Message, "message", "",
 				"The message to the users: what to use instead, and until when.")
 			_ = c.RegisterFlagCompletionFunc("channel", completeRungs)
-			c.MarkFlagsOneRequired("version", "channel", "package")
-			c.MarkFlagsMutuallyExclusive("version", "channel", "package")
+			command.OneRequired(c, "version", "channel", "package")
+			command.Exclusive(c, "version", "channel", "package")
 		},
 		edit: func(l *ladder.Ladder, _ string) (string, error) {
 			if d.Message == "" {

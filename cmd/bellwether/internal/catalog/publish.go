@@ -71,7 +71,8 @@ func (a *app) catalogPublishCommand() *cobra.Command {
 			"  bellwether catalog publish ./compiled registry.local/catalogs/main:latest --mirror-bundles " +
 			"registry.local/bundles",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.out.Check(); err != nil {
+			if err := cmp.Or(f.out.Check(), registry.CheckFolder(args[0]),
+				registry.CheckTarget(args[1])); err != nil {
 				return err
 			}
 			return a.publish(c.Context(), &f, args[0], args[1])
@@ -437,7 +438,7 @@ func (a *app) catalogVerifyCommand() *cobra.Command {
 			}
 			report, err := a.verify(c.Context(), &f, args[0])
 			if err != nil {
-				return a.trouble(registry.WithHint(err))
+				return registry.WithHint(err)
 			}
 			return a.verified(&f.out, report)
 		},
@@ -449,8 +450,8 @@ func (a *app) catalogVerifyCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false,
 		"Do not check that the bundles exist in their registries.")
 	c.Flags().BoolVar(&f.deep, "deep", false, "Read every layer of every bundle and compare it with its digest.")
-	c.MarkFlagsMutuallyExclusive("deep", "no-bundle-check")
-	return c
+	command.Exclusive(c, "deep", "no-bundle-check")
+	return a.ErrorsAre(ExitTrouble, c)
 }
 
 func (a *app) verify(ctx context.Context, f *verifyFlags, text string) (publish.Report, error) {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -82,17 +83,16 @@ func (a *app) catalogVulnerabilitiesCommand() *cobra.Command {
 		Long: catalogVulnerabilitiesLong,
 		Example: "  bellwether catalog vulnerabilities registry.example.com/catalogs/main:latest --osv ./osv --hub\n" +
 			"  bellwether catalog vulnerabilities ./catalog echo-operator --osv ./osv --sbom ./sboms",
-		Args:              func(c *cobra.Command, args []string) error { return a.unusable(oneOrTwo(c, args)) },
+		Args:              oneOrTwo,
 		ValidArgsFunction: completePackage(&o.access),
 		RunE: func(c *cobra.Command, args []string) error {
 			report, err := a.vulnerabilities(c.Context(), o, args)
 			if err != nil {
-				return a.trouble(registry.WithHint(err))
+				return registry.WithHint(err)
 			}
 			return a.showVulnerabilities(o, report)
 		},
 	}
-	c.SetFlagErrorFunc(a.flagTrouble)
 	f := c.Flags()
 	f.StringVar(&o.osv, "osv", "", "The `FOLDER` with the OSV database. Required.")
 	f.StringArrayVar(&o.sboms, "sbom", nil, "An SBOM: a `FILE`, a folder, or IMAGE=FILE. Can be repeated.")
@@ -108,15 +108,7 @@ func (a *app) catalogVulnerabilitiesCommand() *cobra.Command {
 		cobra.FixedCompletions(failLevels(), cobra.ShellCompDirectiveNoFileComp))
 	o.access.Add(c)
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
-	return c
-}
-
-// unusable is trouble, where there is an error at all.
-func (a *app) unusable(err error) error {
-	if err == nil {
-		return nil
-	}
-	return a.trouble(err)
+	return a.ErrorsAre(ExitTrouble, c)
 }
 
 func failLevels() []string {
@@ -131,11 +123,8 @@ func (o vulnerabilityOptions) check() error {
 		return exit.Hintf("download https://osv-vulnerabilities.storage.googleapis.com/ECOSYSTEM/all.zip into a folder",
 			"missing flag --osv: the folder with the vulnerability database")
 	}
-	switch info, err := os.Stat(o.osv); {
-	case err != nil:
-		return fmt.Errorf("read the folder of --osv: %w", err)
-	case !info.IsDir():
-		return fmt.Errorf("--osv is the folder with the vulnerability database, and %s is a file", o.osv)
+	if err := registry.CheckFolder(o.osv); err != nil {
+		return fmt.Errorf("read the vulnerability database of --osv: %w", err)
 	}
 	if !slices.Contains(failLevels(), o.failOn) {
 		return exit.Hintf("use "+strings.Join(failLevels(), ", "), "invalid value %q of --fail-on", o.failOn)
@@ -241,6 +230,8 @@ func readSBOMs(places []string) ([]*sbomFile, error) {
 		image, file, named := strings.Cut(place, "=")
 		if !named {
 			image, file = "", place
+		} else if err := checkPair(place, image, file); err != nil {
+			return nil, err
 		}
 		info, err := os.Stat(file)
 		if err != nil {
@@ -265,6 +256,14 @@ func readSBOMs(places []string) ([]*sbomFile, error) {
 		out = append(out, found...)
 	}
 	return out, nil
+}
+
+// checkPair objects to an IMAGE=FILE that could never be about an image of a catalog.
+func checkPair(place, image, file string) error {
+	if _, err := name.ParseReference(image); err != nil || file == "" {
+		return exit.Hintf("use IMAGE=FILE, with the image as the catalog names it", "invalid value %q of --sbom", place)
+	}
+	return nil
 }
 
 func readSBOMFolder(dir string) ([]*sbomFile, error) {
@@ -405,7 +404,7 @@ func (a *app) showVulnerabilities(o vulnerabilityOptions, report vulnerabilities
 	if o.out.Table() {
 		a.Say("%s", Vulnerabilities(report, a.Style(), o.hub, o.out.Wide()))
 	} else if err := o.out.Value(a.Streams.Out, report); err != nil {
-		return a.trouble(err)
+		return err
 	}
 	failed := o.failOn != failNever && report.Reaches(osv.Severity(o.failOn))
 	if failed || o.failOnUnknown && report.IsUnknown() {

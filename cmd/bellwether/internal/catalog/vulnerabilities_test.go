@@ -86,7 +86,7 @@ func TestCatalogVulnerabilities(t *testing.T) {
 		"an SBOM for a named image": {[]string{"--osv", osvDir, "--sbom",
 			imageOf("c") + "=" + filepath.Join(sbomDir, "echo-1.0.0.spdx.json")}, catalog.VulnerabilitiesFound, ""},
 		"no database":       {nil, catalog.ExitTrouble, "missing flag --osv"},
-		"no such folder":    {[]string{"--osv", "none"}, catalog.ExitTrouble, "read the folder of --osv: stat none"},
+		"no such folder":    {[]string{"--osv", "none"}, catalog.ExitTrouble, "folder none does not exist"},
 		"a file, no folder": {[]string{"--osv", "graph.go"}, catalog.ExitTrouble, "graph.go is a file"},
 		"an empty database": {[]string{"--osv", t.TempDir()}, catalog.ExitTrouble, "no vulnerability database"},
 		"no such level":     {[]string{"--osv", osvDir, "--fail-on", "x"}, catalog.ExitTrouble, `invalid value "x"`},

@@ -4,9 +4,13 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +21,7 @@ import (
 
 // dial connects to the hub. It does not talk to it yet.
 func (a *Env) dial() (client.WithWatch, error) {
-	config, err := a.Flags.ToRESTConfig()
+	config, err := a.restConfig()
 	if err != nil {
 		return nil, BadKubeconfig(err)
 	}
@@ -34,7 +38,7 @@ func (a *Env) dial() (client.WithWatch, error) {
 // ClusterConfig is how to reach the cluster of --kubeconfig and --context, for commands
 // to which that is not the hub.
 func (a *Env) ClusterConfig() (*rest.Config, error) {
-	config, err := a.Flags.ToRESTConfig()
+	config, err := a.restConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err), err == nil && config.Host == nowhere:
 		return nil, exit.Hintf("set --kubeconfig or KUBECONFIG", "no kubeconfig for the cluster")
@@ -44,6 +48,46 @@ func (a *Env) ClusterConfig() (*rest.Config, error) {
 	return config, nil
 }
 
+// restConfig reads the kubeconfig, and what the flags change of it.
+func (a *Env) restConfig() (*rest.Config, error) {
+	if timeout := *a.Flags.Timeout; timeout != "" {
+		if _, err := clientcmd.ParseTimeout(timeout); err != nil {
+			return nil, exit.Hintf("use a duration such as 30s", "invalid value %q of --request-timeout", timeout)
+		}
+	}
+	return a.Flags.ToRESTConfig()
+}
+
+// Reach returns an error if the cluster does not answer, or does not accept the user's credentials. It is for a command
+// that otherwise learns it after it has begun to work.
+func Reach(ctx context.Context, config *rest.Config) error {
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return BadKubeconfig(err)
+	}
+	err = c.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	var address *url.Error
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return exit.Hintf("log in again, or select another --context",
+			"the cluster at %s does not accept your credentials", config.Host)
+	case errors.As(err, &address):
+		return exit.Hintf("check --kubeconfig and --context, and that the cluster is running",
+			"cannot reach the cluster at %s: %w", config.Host, cause(address))
+	}
+	return ctx.Err()
+}
+
+// cause is why a request had no answer.
+func cause(err *url.Error) error {
+	if err.Timeout() {
+		return errNoAnswer
+	}
+	return err.Err
+}
+
+var errNoAnswer = errors.New("no answer in time")
+
 // nowhere is what client-go makes of a kubeconfig that is not there.
 const nowhere = "http://localhost:8080"
 
@@ -52,8 +96,12 @@ var errNoKubeconfig = exit.Hint(errors.New("no kubeconfig for the hub"),
 
 // BadKubeconfig adds to an error of a kubeconfig what to do about it.
 func BadKubeconfig(err error) error {
-	if clientcmd.IsEmptyConfig(err) {
+	var hinted *exit.HintError
+	switch {
+	case clientcmd.IsEmptyConfig(err):
 		return errNoKubeconfig
+	case errors.As(err, &hinted):
+		return err
 	}
 	return exit.Hintf("check --kubeconfig and --context", "read the kubeconfig: %w", err)
 }

@@ -35,7 +35,7 @@ func (a *Env) Deliver(text, file string) error {
 		return nil
 	}
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // a picture is for everybody
-		return fmt.Errorf("write picture: %w", err)
+		return fmt.Errorf("write the output: %w", err)
 	}
 	a.Warn("Wrote %s.\n", file)
 	return nil
@@ -116,7 +116,7 @@ var flagUsage = map[string]string{
 	"server":          "The URL of the hub's API server. Default: the URL in the kubeconfig.",
 	"token":           "The bearer token for the hub.",
 	"as":              "The user to impersonate.",
-	"as-group":        "The group to impersonate. Can be repeated.",
+	"as-group":        "The `GROUP` to impersonate. Can be repeated.",
 	"request-timeout": "The timeout of one request to the hub, for example 30s. 0 means no timeout.",
 }
 

@@ -63,6 +63,15 @@ func (a *Env) Sentence(err error) string {
 	return message
 }
 
+// server is the part of a URL that names a server.
+func server(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return address
+	}
+	return parsed.Scheme + "://" + parsed.Host
+}
+
 // diskFull says in one line which file did not fit.
 func diskFull(err error) string {
 	var file *fs.PathError
@@ -98,7 +107,7 @@ func (a *Env) explain(err error) (message, advice string) {
 	case apierrors.IsUnauthorized(err):
 		return "the hub does not accept your credentials", "log in again, or select another --context"
 	case errors.As(err, &address):
-		return fmt.Sprintf("cannot reach the hub: %v", address),
+		return fmt.Sprintf("cannot reach the hub at %s: %v", server(address.URL), cause(address)),
 			"check --kubeconfig and --context, and that the hub is running"
 	default:
 		return err.Error(), ""

@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -38,6 +40,21 @@ func TestWhatARegistrySaidIsPrinted(t *testing.T) {
 		"your quota is used up"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &out)
+		}
+	}
+}
+
+// TestUnreachableHubIsNamed: the server and the cause, without the path that the client library asks for first.
+func TestUnreachableHubIsNamed(t *testing.T) {
+	a := NewEnv("bellwether", genericiooptions.IOStreams{})
+	for want, cause := range map[string]error{
+		"cannot reach the hub at https://hub.example.com:6443: connection refused": errors.New("connection refused"),
+		"cannot reach the hub at https://hub.example.com:6443: no answer in time":  context.DeadlineExceeded,
+	} {
+		err := fmt.Errorf("failed to get server groups: %w", &url.Error{Op: "Get",
+			URL: "https://hub.example.com:6443/api?timeout=32s", Err: cause})
+		if got, advice := a.explain(err); got != want || advice == "" {
+			t.Errorf("got %q (%s), want %q", got, advice, want)
 		}
 	}
 }

@@ -74,8 +74,11 @@ func (o *Output) Check() error {
 			return nil
 		}
 	}
-	return exit.Hintf("use one of "+strings.Join(o.Allowed, ", "),
-		"invalid value %q of -o", o.Format)
+	use := "use one of " + strings.Join(o.Allowed, ", ")
+	if len(o.Allowed) == 1 {
+		use = "use " + o.Allowed[0]
+	}
+	return exit.Hintf(use, "invalid value %q of -o", o.Format)
 }
 
 // Table reports whether a table is to be printed.

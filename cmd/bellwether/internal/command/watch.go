@@ -19,7 +19,7 @@ import (
 // watchRollouts keeps an operator's rollouts, its installs and the fleet in
 // memory, and says when any of them changed.
 func (a *Env) watchRollouts(ctx context.Context, operator client.ObjectKey) (client.Reader, <-chan struct{}, error) {
-	config, err := a.Flags.ToRESTConfig()
+	config, err := a.restConfig()
 	if err != nil {
 		return nil, nil, BadKubeconfig(err)
 	}

@@ -71,14 +71,11 @@ func (a *app) fleetCompatibilityCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			report, err := a.compatibility(c.Context(), o)
 			if err != nil {
-				return a.trouble(registry.WithHint(err))
+				return registry.WithHint(err)
 			}
 			return a.showCompatibility(&o, report)
 		},
 	}
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return a.trouble(exit.Hint(err, "see `"+c.CommandPath()+" --help`"))
-	})
 	f := c.Flags()
 	f.StringVar(&o.kubernetes, "kubernetes", "", "The `VERSION` of Kubernetes, such as 1.37. Required.")
 	f.StringVar(&o.catalog, "catalog", "", "Read the bundles from this `CATALOG`, a folder or an image, instead.")
@@ -88,13 +85,7 @@ func (a *app) fleetCompatibilityCommand() *cobra.Command {
 	_ = c.RegisterFlagCompletionFunc("cluster", a.CompleteFirst(command.ClusterNames))
 	o.access.Add(c)
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
-	return c
-}
-
-// trouble reports an error of a command whose exit status 1 is an answer.
-func (a *app) trouble(err error) error {
-	a.Exit(err)
-	return &exit.CodeError{Code: exitTrouble}
+	return a.ErrorsAre(exitTrouble, c)
 }
 
 // parseKubernetes wants a major and minor version; a patch release makes no difference.
@@ -281,7 +272,7 @@ func (a *app) showCompatibility(o *compatibilityOptions, report compatibility.Re
 	switch {
 	case !o.out.Table():
 		if err := o.out.Value(a.Streams.Out, report); err != nil {
-			return a.trouble(err)
+			return err
 		}
 	case len(report.Rows) == 0:
 		a.Warn("No operators are installed on the selected clusters.\n")

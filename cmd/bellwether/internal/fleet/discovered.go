@@ -83,7 +83,7 @@ func (a *app) fleetJoinDiscoveredCommand() *cobra.Command {
 	c.Flags().IntVar(&o.parallel, "parallel", 8, "The number of clusters that are joined at a time.")
 	c.Flags().StringVar(&o.hubServer, "hub-server", "",
 		"The URL at which the clusters reach the hub's API server. Default: the URL in your kubeconfig.")
-	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "The timeout of each step for one cluster.")
+	command.Timeout(c, &o.timeout, 5*time.Minute, "The timeout of each step for one cluster.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.values.Add(c)
 	return c

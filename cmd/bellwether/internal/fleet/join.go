@@ -111,7 +111,7 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringToStringVar(&o.labels, "labels", nil,
-		"The labels of the cluster, for example stage=prod,region=eu. Selectors and waves use them.")
+		"The labels of the cluster as `KEY=VALUE`, for example stage=prod,region=eu. Selectors and waves use them.")
 	c.Flags().StringVar(&o.hubServer, "hub-server", "",
 		"The URL at which the cluster reaches the hub's API server. Default: the URL in your kubeconfig.")
 	c.Flags().StringVar(&o.write, "write-kubeconfig", "", "Write the agent's kubeconfig for the hub to this file.")
@@ -119,7 +119,7 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 		"Write a manifest with the agent's namespace and the Secret with its kubeconfig to this file.")
 	c.Flags().DurationVar(&o.lifetime, "token-lifetime", time.Hour,
 		"How long the agent may take to connect to the hub for the first time, at least 10m.")
-	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "The timeout of each step.")
+	command.Timeout(c, &o.timeout, 5*time.Minute, "The timeout of each step.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.target.Add(c)
 	o.hosted.add(c)

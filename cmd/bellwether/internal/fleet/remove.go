@@ -99,7 +99,7 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 		cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().DurationVar(&limit, flagOffboardingTimeout, 0, "How long the hub waits for the agent, since the "+
 		"removal began. 0s: the cluster is removed at once. Default: spec.offboardingTimeout of the FleetCluster.")
-	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "The timeout of the wait of this command.")
+	command.Timeout(c, &o.timeout, 10*time.Minute, "The timeout of the wait of this command.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.target.Add(c)
 	return c

@@ -39,8 +39,8 @@ type ValueFlags struct{ values.Options }
 // Add adds the flags to a command.
 func (v *ValueFlags) Add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&v.Values, "set", nil,
-		"A chart value, for example agent.resources.limits.memory=256Mi. Can be repeated.")
-	c.Flags().StringArrayVar(&v.ValueFiles, "values", nil, "A file with chart values. Can be repeated.")
+		"A chart value as `KEY=VALUE`, for example agent.resources.limits.memory=256Mi. Can be repeated.")
+	c.Flags().StringArrayVar(&v.ValueFiles, "values", nil, "A `FILE` with chart values. Can be repeated.")
 	_ = c.MarkFlagFilename("values", "yaml", "yml", "json")
 }
 

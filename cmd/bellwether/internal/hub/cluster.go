@@ -22,7 +22,7 @@ type ClusterFlags struct {
 
 // Add adds the flags to a command.
 func (f *ClusterFlags) Add(c *cobra.Command) {
-	c.Flags().StringVar(&f.kubeconfig, "cluster-kubeconfig", "", "The kubeconfig for the fleet cluster.")
+	c.Flags().StringVar(&f.kubeconfig, "cluster-kubeconfig", "", "The kubeconfig `FILE` for the fleet cluster.")
 	c.Flags().StringVar(&f.context, "cluster-context", "",
 		"The context in that kubeconfig. Default: the current context.")
 	_ = c.MarkFlagFilename("cluster-kubeconfig")

@@ -56,7 +56,7 @@ func (a *app) installHubCommand() *cobra.Command {
 	v.Add(c)
 	helm.AddSystemNamespace(c, &namespace)
 	c.Flags().BoolVar(&wait, "wait", true, "Wait until the hub is running.")
-	c.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "The timeout of the wait.")
+	command.Timeout(c, &timeout, 5*time.Minute, "The timeout of the wait.")
 	return c
 }
 

@@ -28,14 +28,14 @@ taken wave by wave, as in a rollout.`
 func (a *app) confirmRemovalCommand() *cobra.Command {
 	var clusters int32
 	c := &cobra.Command{
-		Use: "confirm-removal NAME", Short: "Agree to the removal of an operator from many clusters",
+		Use: "confirm-removal NAME --clusters N", Short: "Agree to the removal of an operator from many clusters",
 		Long:    confirmRemovalLong,
 		Example: "  bellwether operator confirm-removal echo --clusters 40",
 		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
 		RunE: func(c *cobra.Command, args []string) error { return a.confirmRemoval(c.Context(), args[0], clusters) },
 	}
-	c.Flags().Int32Var(&clusters, "clusters", 0, "The number of clusters that it is to be removed from (required).")
-	_ = c.MarkFlagRequired("clusters")
+	c.Flags().Int32Var(&clusters, "clusters", 0, "The number `N` of clusters that it is to be removed from. Required.")
+	command.Required(c, "clusters")
 	return c
 }
 

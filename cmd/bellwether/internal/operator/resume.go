@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
@@ -32,13 +33,13 @@ func (a *app) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "resume NAME | --all", Short: "Go on with an operator that the hub found on clusters",
 		Long: resumeLong, Example: "  bellwether operator resume echo\n  bellwether operator resume --all -A",
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		Args: command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case all == (len(args) == 1):
-				return errors.New("give the operator's name, or --all")
+				return exit.Hintf("usage: "+c.UseLine(), "set either the name of the operator or --all")
 			case everywhere && !all:
-				return errors.New("-A needs --all")
+				return exit.Hintf("set --all too", "--all-namespaces has no effect without --all")
 			case all:
 				return a.resumeAll(c.Context(), everywhere)
 			}

@@ -56,7 +56,7 @@ func (a *app) testCommand() *cobra.Command {
 	from.Add(c)
 	c.Flags().StringVar(&test.Severity, "severity", series.Page, "What to send: page or ticket.")
 	c.Flags().StringVar(&test.By, "by", "", "Your `NAME`, for whoever is notified.")
-	c.Flags().DurationVar(&test.Patience, "timeout", defaultPatience, "For how long to wait for each notification.")
+	command.Timeout(c, &test.Patience, defaultPatience, "For how long to wait for each notification.")
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -65,6 +66,30 @@ func CheckImageName(source string) error {
 		"folder %s does not exist", source)
 }
 
+// CheckTarget objects to a reference to push to that names no registry: Docker's short names would have it pushed to
+// the internet.
+func CheckTarget(reference string) error {
+	const advice = "write it with its registry, for example registry.example.com/bundles/echo-operator:1.1.0"
+	host, _, slash := strings.Cut(reference, "/")
+	if !slash || !isRegistry(host) {
+		return exit.Hintf(advice, "the reference %q names no registry", reference)
+	}
+	return nil
+}
+
+// CheckFolder objects to what is no folder.
+func CheckFolder(dir string) error {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return exit.Hintf("check the path", "folder %s does not exist", dir)
+	case err != nil:
+		return fmt.Errorf("read folder: %w", err)
+	case !info.IsDir():
+		return exit.Hintf("give the folder that it is in", "%s is a file, not a folder", dir)
+	}
+	return nil
+}
+
 // isRegistry reports whether what is in front of the first slash can be a registry.
 func isRegistry(host string) bool {
 	name, port, hasPort := strings.Cut(host, ":")
@@ -117,6 +142,8 @@ func WithHint(err error) error {
 			"file in SSL_CERT_FILE; --insecure accepts any certificate")
 	case errors.Is(err, oci.ErrFailed):
 		return exit.Hint(err, "try again later; the status says what the registry's operators should look for")
+	case errors.Is(err, oci.ErrBadSource):
+		return exit.Hint(err, "write images as REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST")
 	case errors.Is(err, oci.ErrNotFound):
 		return exit.Hint(err, "check the name; it is neither a local folder nor an image in the registry")
 	case errors.Is(err, oci.ErrNotBundle):

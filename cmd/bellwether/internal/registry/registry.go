@@ -6,10 +6,15 @@
 package registry
 
 import (
+	"fmt"
+	"net"
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
 const registryServeLong = `Run an OCI registry until you interrupt the command. It is meant for demos and
@@ -28,6 +33,14 @@ func Command(env *command.Env) *cobra.Command {
 		Use: "serve", Short: "Run an OCI registry on this machine", Long: registryServeLong, Args: command.NoArgs,
 		Example: "  bellwether registry serve --root ~/.cache/bellwether-registry",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if _, _, err := net.SplitHostPort(o.Addr); err != nil {
+				return exit.Hintf("use the form 127.0.0.1:5000", "invalid value %q of --addr", o.Addr)
+			}
+			if o.Root != "" {
+				if err := os.MkdirAll(o.Root, 0o750); err != nil {
+					return exit.Hint(fmt.Errorf("make the folder of --root: %w", err), "use another folder")
+				}
+			}
 			o.Ready = func(addr string) { a.Say("Registry at %s\n", addr) }
 			if verbose {
 				o.Log = a.Streams.ErrOut

@@ -59,7 +59,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&o.wait, "wait", false, "Wait until the rollout has ended or needs an approval or a decision.")
-	c.Flags().DurationVar(&o.timeout, "timeout", 0, "The timeout of the wait, for example 30m. 0 means no timeout.")
+	command.Timeout(c, &o.timeout, 0, "The timeout of the wait, for example 30m. 0 means no timeout.")
 	c.Flags().StringVar(&o.version, "version", "", "If NAME is an operator: the version of the rollout to wait for.")
 	return c
 }

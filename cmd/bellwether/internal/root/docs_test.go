@@ -4,22 +4,129 @@
 package root
 
 import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 )
 
-func TestFenceIndented(t *testing.T) {
-	child := &cobra.Command{Use: "child", Long: "Keys:\n  one\n\n  two\n\nExit codes:\n  0  yes\n  1  no"}
-	root := &cobra.Command{Use: "root", Long: "Nothing is indented.\n\n- not even this"}
-	root.AddCommand(child)
-	fenceIndented(root)
-	want := "Keys:\n```\n  one\n\n  two\n```\n\nExit codes:\n```\n  0  yes\n  1  no\n```"
-	if diff := cmp.Diff(want, child.Long); diff != "" {
-		t.Errorf("text of the child (-want +got):\n%s", diff)
+// tree is the repository.
+const tree = "../../../.."
+
+var (
+	// shells are the code blocks with command lines.
+	shells = regexp.MustCompile("(?ms)^ *```(?:sh|bash|console)\n(.*?)^ *```")
+	// blocks are all code blocks.
+	blocks = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	// called is the name of a command in a sentence, or a command line.
+	called = regexp.MustCompile("`((?:kubectl )?bellwether(?: [^`\n]*)?)`")
+	// oneWord is what a shell takes for one word, with quotes, substitutions and variables.
+	oneWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|\$\([^)]*\)|[^\s'"])+`)
+	// ended is where the command line of a program ends: a comment, a pipe, a redirection, or another command.
+	ended = regexp.MustCompile(` (?:#|\||\d?>|&&|;|&$).*$`)
+	// begins are the places of a line at which a command line of this program can begin.
+	begins = regexp.MustCompile(`(?:^|\| |&& |\$\()(?:[A-Z_]+=\S+ )*((?:kubectl )?bellwether .*)$`)
+)
+
+// TestDocsNameRealCommands parses each command line of bellwether in the README and the docs with the commands, flags
+// and arguments that there are. Of a command that a sentence names, the flags and arguments need not be complete.
+func TestDocsNameRealCommands(t *testing.T) {
+	lines, mentions := map[string]bool{}, map[string]bool{}
+	whole := New(command.NewEnv("bellwether", genericiooptions.NewTestIOStreamsDiscard()))
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(path.Join(tree, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range shells.FindAllStringSubmatch(string(text), -1) {
+			for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", " ")) {
+				for _, match := range begins.FindAllStringSubmatch(strings.TrimSpace(line), -1) {
+					if lines[match[1]] {
+						continue
+					}
+					lines[match[1]] = true
+					if err := parse(t, wordsOf(match[1])); err != nil {
+						t.Errorf("%s: %s: %v", page, match[1], err)
+					}
+				}
+			}
+		}
+		for _, match := range called.FindAllStringSubmatch(blocks.ReplaceAllString(string(text), ""), -1) {
+			name := strings.ReplaceAll(match[1], "<br />", " ") // in tables of the API
+			if mentions[name] {
+				continue
+			}
+			mentions[name] = true
+			if err := exists(whole, wordsOf(name)); err != nil {
+				t.Errorf("%s: %s: %v", page, name, err)
+			}
+		}
 	}
-	if diff := cmp.Diff("Nothing is indented.\n\n- not even this", root.Long); diff != "" {
-		t.Errorf("text of the root (-want +got):\n%s", diff)
+	if len(lines) < 100 || len(mentions) < 100 {
+		t.Errorf("found only %d command lines and %d names of commands", len(lines), len(mentions))
 	}
+	for _, wrong := range []string{"fleet lst", "fleet", "fleet list --rubbish", "lst"} {
+		if err := exists(whole, strings.Fields(wrong)); (err == nil) != (wrong == "fleet") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+// pages are the README and the docs, without the reference that the commands themselves write.
+func pages(t *testing.T) []string {
+	t.Helper()
+	out := []string{"README.md"}
+	err := fs.WalkDir(os.DirFS(tree), "docs", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == "docs/reference/cli":
+			return fs.SkipDir
+		case path.Ext(name) == ".md":
+			out = append(out, name)
+		}
+		return nil
+	})
+	if err != nil || len(out) < 100 {
+		t.Fatalf("found only %d pages (%v)", len(out), err)
+	}
+	return out
+}
+
+// wordsOf are the words of a command line after the name of the program.
+func wordsOf(line string) []string {
+	line = strings.TrimPrefix(ended.ReplaceAllString(line, ""), "kubectl ")
+	words := oneWord.FindAllString(line, -1)[1:]
+	for i, word := range words {
+		words[i] = strings.Trim(word, `'"`)
+	}
+	return words
+}
+
+// exists looks for a command and its flags. What else follows a command is an argument or a value, and a command that
+// only holds others has none.
+func exists(root *cobra.Command, words []string) error {
+	c, rest, err := root.Find(words)
+	if err != nil {
+		return err
+	}
+	for _, word := range rest {
+		name, isFlag := strings.CutPrefix(strings.Trim(word, "[]"), "--")
+		name, _, _ = strings.Cut(name, "=")
+		switch {
+		case isFlag && name != "help" && c.Flag(name) == nil:
+			return fmt.Errorf("`%s` has no flag --%s", c.CommandPath(), name)
+		case !strings.HasPrefix(word, "-") && c.HasSubCommands():
+			return fmt.Errorf("there is no command `%s %s`", c.CommandPath(), word)
+		}
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -22,7 +23,6 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/dashboards"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/doctor"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/install"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/oncall"
@@ -124,9 +124,7 @@ func New(env *command.Env) *cobra.Command {
 	root.SetOut(a.Streams.Out)
 	root.SetErr(a.Streams.ErrOut)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return exit.Hint(err, "see `"+c.CommandPath()+" --help`")
-	})
+	root.SetFlagErrorFunc(command.FlagError)
 	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "Fleet:"},
 		&cobra.Group{ID: groupChange, Title: "Operators and rollouts:"},
 		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
@@ -143,9 +141,23 @@ func New(env *command.Env) *cobra.Command {
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
+			hideEmptyDefaults(c)
 		}
 	}
 	return root
+}
+
+// hideEmptyDefaults keeps help from showing that a flag of pairs is empty unless it is set.
+func hideEmptyDefaults(c *cobra.Command) {
+	hide := func(f *pflag.Flag) {
+		if f.Value.Type() == "stringToString" && f.DefValue == "[]" {
+			f.DefValue = ""
+		}
+	}
+	c.Flags().VisitAll(hide)
+	for _, child := range c.Commands() {
+		hideEmptyDefaults(child)
+	}
 }
 
 const (

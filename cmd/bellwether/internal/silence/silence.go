@@ -134,8 +134,8 @@ func (a *app) createCommand() *cobra.Command {
 	fs := c.Flags()
 	fs.StringVar(&o.owner, "owner", "", "The person or team to ask about the silence.")
 	fs.StringVar(&o.reason, "reason", "", "Why nobody needs to be notified.")
-	fs.StringSliceVar(&o.operators, "operator", nil, "The operators, of the silence's namespace (default: all).")
-	fs.StringSliceVar(&o.clusters, "cluster", nil, "The clusters (default: all, and releases).")
+	fs.StringSliceVar(&o.operators, "operator", nil, "The operators, of the namespace of the silence. Default: all.")
+	fs.StringSliceVar(&o.clusters, "cluster", nil, "The clusters. Default: all, and releases.")
 	fs.StringVar(&o.selector, "cluster-selector", "", "Labels of clusters, as in site=eu.")
 	fs.DurationVar(&o.last, "for", time.Hour, "How long the silence lasts.")
 	fs.StringVar(&o.until, "until", "", "When the silence ends (RFC 3339), in place of --for.")
@@ -143,8 +143,8 @@ func (a *app) createCommand() *cobra.Command {
 	fs.BoolVar(&o.tickets, "tickets", false, "Silence tickets only.")
 	fs.BoolVar(&o.exclude, "exclude-from-budgets", false,
 		"Exclude the time from the error budgets, from now on; they are then shown with it and without it.")
-	c.MarkFlagsMutuallyExclusive("fleet", "operator")
-	c.MarkFlagsMutuallyExclusive("for", "until")
+	command.Exclusive(c, "fleet", "operator")
+	command.Exclusive(c, "for", "until")
 	return c
 }
 

@@ -50,9 +50,9 @@ func (a *app) sloEdgeConfigCommand() *cobra.Command {
 		},
 	}
 	out.Add(c, command.OutputYAML, outputPrometheus)
-	c.Flags().StringVar(&sender.Cluster, "cluster", "", "The `NAME` of the FleetCluster.")
+	c.Flags().StringVar(&sender.Cluster, "cluster", "", "The `NAME` of the FleetCluster. Required.")
 	c.Flags().StringVar(&sender.URL, "remote-write-url", "",
-		"The `URL` of the receiver with its path, such as https://metrics.example.com/api/v1/write.")
+		"The `URL` of the receiver with its path, such as https://metrics.example.com/api/v1/write. Required.")
 	c.Flags().StringVar(&sender.Token, "token", "",
 		"The `FILE` with the token for the receiver or, with -o prometheus, the name of a Secret that has it under "+
 			"the key "+slo.SenderTokenKey+". Default: no token.")
@@ -60,8 +60,7 @@ func (a *app) sloEdgeConfigCommand() *cobra.Command {
 		"The `FILE` with the certificates of the receiver's authority or, with -o prometheus, the name of a Secret "+
 			"that has them under the key "+slo.SenderCAKey+". Default: the system's.")
 	c.Flags().StringVar(&file, "file", "", "Write to this `FILE`.")
-	_ = c.MarkFlagRequired("cluster")
-	_ = c.MarkFlagRequired("remote-write-url")
+	command.Required(c, "cluster", "remote-write-url")
 	_ = c.MarkFlagFilename("file", "yaml", "yml")
 	return c
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
 const sloSimulateLong = `Simulate the alerts of an objective with random failures and show the results: the
@@ -41,6 +42,9 @@ func (a *app) sloSimulateCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Check(); err != nil {
 				return err
+			}
+			if s.Runs < 0 {
+				return exit.Hintf("use a whole number from 1", "invalid value %d of --runs", s.Runs)
 			}
 			var err error
 			if s.Objective.Target, err = slo.ParseTarget(target); err != nil {

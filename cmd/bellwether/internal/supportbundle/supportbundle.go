@@ -76,6 +76,9 @@ func (a *app) make(ctx context.Context, o options) error {
 	if o.since < time.Second {
 		return exit.Hintf("use a duration such as 2h", "invalid value %s of --since", o.since)
 	}
+	if info, err := os.Stat(o.file); err == nil && info.IsDir() {
+		return exit.Hintf("name a file in it", "%s is a folder", o.file)
+	}
 	c, err := a.Connect()
 	if err != nil {
 		return err
