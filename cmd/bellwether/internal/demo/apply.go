@@ -16,9 +16,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/demo/plan"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
@@ -67,9 +70,7 @@ func (e *execution) step(ctx context.Context, w plan.Options, s plan.Step) error
 			return fmt.Errorf("apply %s: %w", plan.Name(object), err)
 		}
 		e.Step("applied %s", plan.Name(object))
-	}
-	for _, object := range s.Apply {
-		if err := e.waitAvailable(ctx, object); err != nil {
+		if err := e.wait(ctx, object); err != nil {
 			return err
 		}
 	}
@@ -92,26 +93,52 @@ func (e *execution) step(ctx context.Context, w plan.Options, s plan.Step) error
 	return nil
 }
 
-// waitAvailable waits until a Deployment runs as it was applied.
-func (e *execution) waitAvailable(ctx context.Context, object *unstructured.Unstructured) error {
-	if object.GetKind() != "Deployment" {
+// wait waits until a Deployment runs as it was applied, and until the hub has read a catalog. Other objects are
+// complete when they exist.
+func (e *execution) wait(ctx context.Context, object *unstructured.Unstructured) error {
+	var ready func() (bool, error)
+	switch object.GetKind() {
+	case "Deployment":
+		ready = func() (bool, error) { return e.runs(ctx, client.ObjectKeyFromObject(object)) }
+	case "OperatorCatalog":
+		ready = func() (bool, error) { return e.isRead(ctx, client.ObjectKeyFromObject(object)) }
+	default:
 		return nil
 	}
-	d := &appsv1.Deployment{}
-	err := hub.Poll(ctx, e.timeout, func() (bool, error) {
-		if err := e.target.Get(ctx, client.ObjectKeyFromObject(object), d); err != nil {
-			return false, fmt.Errorf("get %s: %w", plan.Name(object), err)
-		}
-		s := d.Status
-		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas > 0 && s.AvailableReplicas > 0 &&
-			s.Replicas == s.UpdatedReplicas, nil
-	})
-	if err != nil {
+	if err := hub.Poll(ctx, e.timeout, ready); err != nil {
 		return fmt.Errorf("wait for %s: %w", plan.Name(object), err)
 	}
-	e.Step("%s runs", plan.Name(object))
+	e.Step("%s is ready", plan.Name(object))
 	return nil
 }
+
+func (e *execution) runs(ctx context.Context, key client.ObjectKey) (bool, error) {
+	d := &appsv1.Deployment{}
+	if err := e.target.Get(ctx, key, d); err != nil {
+		return false, fmt.Errorf("get Deployment: %w", err)
+	}
+	s := d.Status
+	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas > 0 && s.AvailableReplicas > 0 &&
+		s.Replicas == s.UpdatedReplicas, nil
+}
+
+func (e *execution) isRead(ctx context.Context, key client.ObjectKey) (bool, error) {
+	c := &v1alpha1.OperatorCatalog{}
+	if err := e.target.Get(ctx, key, c); err != nil {
+		return false, fmt.Errorf("get OperatorCatalog: %w", err)
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || c.Status.ObservedGeneration < c.Generation {
+		return false, nil
+	}
+	if ready.Status != metav1.ConditionTrue {
+		return false, fmt.Errorf("%w: %s", errNotRead, ready.Message)
+	}
+	return true, nil
+}
+
+// errNotRead says that the hub cannot read the catalog, which it may be able to a moment later.
+var errNotRead = errors.New("the hub cannot read it")
 
 // catalogAddress is where pods reach the sample catalog; empty while it has no Service. It is no name: the cluster need
 // not have DNS.

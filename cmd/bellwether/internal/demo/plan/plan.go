@@ -31,6 +31,8 @@ const (
 	HubRelease = "bellwether"
 	// HubServer is where pods reach the API server of their own cluster.
 	HubServer = "https://kubernetes.default.svc"
+
+	guide = "https://github.com/bellwether-dev/bellwether/blob/main/docs/guides/try-on-your-cluster.md"
 )
 
 // Namespaces are those that belong to the demo alone: of hub and agent, of the catalog, of the cluster on the hub, and
@@ -107,8 +109,8 @@ type Options struct {
 // Problem keeps the demo from being installed or removed.
 type Problem struct{ Text, Remedy string }
 
-// Step is done in this order: objects are applied, their Deployments are waited for, the command is run, the Helm
-// release is uninstalled, the namespaces are deleted and waited for.
+// Step is done in this order: objects are applied one after the other, where a Deployment has to run and a catalog to
+// be read before the next one; the command is run; the Helm release is uninstalled; the namespaces are deleted.
 type Step struct {
 	Title string
 	Apply []*unstructured.Unstructured
@@ -195,7 +197,7 @@ func obstacles(o Observation) []Problem {
 			"those can do who have them", "you are not an administrator of this cluster")
 	}
 	if !o.OLM {
-		add("install the Operator Lifecycle Manager v0, as docs/guides/try-on-your-cluster.md says, and run this again",
+		add("install the Operator Lifecycle Manager v0 and run this again: "+guide+"#olm",
 			"the cluster does not serve the API of OLM v0 (operators.coreos.com/v1alpha1)")
 	}
 	demo := isDemo(o)

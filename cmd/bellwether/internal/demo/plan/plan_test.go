@@ -206,6 +206,26 @@ func TestSampleCatalog(t *testing.T) {
 	}
 }
 
+// TestGuideInstallsTheTestedOLM: the guide's commands install the version that the testbed builds.
+func TestGuideInstallsTheTestedOLM(t *testing.T) {
+	root := filepath.Join("..", "..", "..", "..", "..")
+	read := func(parts ...string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(append([]string{root}, parts...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const module = "github.com/operator-framework/operator-lifecycle-manager"
+	_, after, _ := strings.Cut(read("go.mod"), module+" ")
+	version, _, _ := strings.Cut(after, "\n")
+	want := "https://" + module + "/releases/download/" + strings.TrimSpace(version) + "\n"
+	if !strings.Contains(read("docs", "guides", "try-on-your-cluster.md"), want) {
+		t.Errorf("the guide does not name %s", want)
+	}
+}
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

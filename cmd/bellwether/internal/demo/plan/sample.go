@@ -68,7 +68,8 @@ func catalogServer(image string) []*unstructured.Unstructured {
 			Data: map[string]string{catalogFile: string(content)}}),
 		object(&corev1.Service{TypeMeta: typeMeta("v1", "Service"), ObjectMeta: of, Spec: corev1.ServiceSpec{
 			Selector: selector,
-			Ports:    []corev1.ServicePort{{Name: "registry", Port: CatalogPort, Protocol: corev1.ProtocolTCP}}}}),
+			Ports: []corev1.ServicePort{{Name: "registry", Port: CatalogPort,
+				TargetPort: intstr.FromInt32(CatalogPort), Protocol: corev1.ProtocolTCP}}}}),
 		object(&networkingv1.NetworkPolicy{TypeMeta: typeMeta(networkingv1.SchemeGroupVersion.String(), "NetworkPolicy"),
 			ObjectMeta: of, Spec: networkingv1.NetworkPolicySpec{
 				PodSelector: metav1.LabelSelector{MatchLabels: selector},
