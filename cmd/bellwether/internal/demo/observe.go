@@ -52,6 +52,13 @@ func (a *app) connect() (*target, error) {
 		return nil, exit.Hintf("select the cluster with --kubeconfig and --context",
 			"there is no context %q in the kubeconfig", name)
 	}
+	for flag, value := range map[string]*string{"server": a.Flags.APIServer, "token": a.Flags.BearerToken,
+		"as": a.Flags.Impersonate} {
+		if value != nil && *value != "" {
+			return nil, exit.Hintf("write it to a context of the kubeconfig", "--%s cannot be used here: "+
+				"the cluster is also joined to the fleet, by the same kubeconfig", flag)
+		}
+	}
 	c, err := client.New(config, client.Options{Scheme: hub.Scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
