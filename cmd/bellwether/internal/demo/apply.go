@@ -80,6 +80,11 @@ func (e *execution) step(ctx context.Context, w plan.Options, s plan.Step) error
 			return err
 		}
 	}
+	return e.remove(ctx, s)
+}
+
+// remove does what a step removes.
+func (e *execution) remove(ctx context.Context, s plan.Step) error {
 	if s.Uninstall != "" {
 		if err := e.uninstall(s.Uninstall); err != nil {
 			return err
@@ -89,6 +94,13 @@ func (e *execution) step(ctx context.Context, w plan.Options, s plan.Step) error
 		if err := e.deleteNamespace(ctx, namespace); err != nil {
 			return err
 		}
+	}
+	for _, object := range s.Remove {
+		err := e.target.Delete(ctx, object.DeepCopy())
+		if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+			return fmt.Errorf("delete %s: %w", plan.Name(object), err)
+		}
+		e.Step("%s is deleted", plan.Name(object))
 	}
 	return nil
 }

@@ -110,7 +110,8 @@ type Options struct {
 type Problem struct{ Text, Remedy string }
 
 // Step is done in this order: objects are applied one after the other, where a Deployment has to run and a catalog to
-// be read before the next one; the command is run; the Helm release is uninstalled; the namespaces are deleted.
+// be read before the next one; the command is run; the Helm release is uninstalled; the namespaces are deleted; the
+// objects are removed.
 type Step struct {
 	Title string
 	Apply []*unstructured.Unstructured
@@ -118,6 +119,7 @@ type Step struct {
 	Run       []string
 	Uninstall string
 	Delete    []string
+	Remove    []*unstructured.Unstructured
 }
 
 // Install plans the installation. On a cluster where an earlier run did not come to its end it is the same plan: what
@@ -270,5 +272,6 @@ func Remove(o Observation, w Options) ([]Step, []Problem) {
 	return append(steps,
 		Step{Title: "Delete the catalog, and the operator on the hub", Delete: []string{Namespace}},
 		Step{Title: "Uninstall the hub with its CRDs", Uninstall: HubRelease},
-		Step{Title: "Delete the hub's namespace", Delete: []string{SystemNamespace}}), nil
+		Step{Title: "Delete the hub's namespace, and what OLM leaves of the sample operator",
+			Delete: []string{SystemNamespace}, Remove: leftByOLM()}), nil
 }

@@ -37,6 +37,9 @@ func (s Step) lines(w Options) []string {
 	for _, namespace := range s.Delete {
 		out = append(out, "- Namespace "+namespace)
 	}
+	for _, object := range s.Remove {
+		out = append(out, "- "+Name(object))
+	}
 	return out
 }
 

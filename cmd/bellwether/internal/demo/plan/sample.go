@@ -13,6 +13,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	libversion "github.com/operator-framework/api/pkg/lib/version"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -100,6 +101,14 @@ func operator(catalogAddress, version string) []*unstructured.Unstructured {
 				Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "all",
 					Soak: &metav1.Duration{Duration: 5 * time.Second}}}}}}),
 	}
+}
+
+// leftByOLM is what OLM makes for the package in a namespace, and does not remove with it.
+func leftByOLM() []*unstructured.Unstructured {
+	left := &unstructured.Unstructured{}
+	left.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind("Operator"))
+	left.SetName(Package + "." + Package)
+	return []*unstructured.Unstructured{left}
 }
 
 // FBC is the file-based catalog of the sample operator: a stream of JSON documents with the manifests in them, so that
