@@ -58,6 +58,7 @@ func TestDemo(t *testing.T) {
 	if got.code != 0 || !strings.Contains(got.out, "bellwether demo --remove") {
 		t.Fatalf("it ends with %d and says\n%s%s", got.code, got.out, got.err)
 	}
+	t.Log(got.out)
 	csv := &unstructured.Unstructured{}
 	csv.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
 	must(t, h.Get(t.Context(), client.ObjectKey{Namespace: "bellwether-sample", Name: "bellwether-sample.v1.1.0"}, csv))
