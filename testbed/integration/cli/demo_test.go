@@ -61,7 +61,8 @@ func TestDemo(t *testing.T) {
 	t.Log(got.out)
 	csv := &unstructured.Unstructured{}
 	csv.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
-	must(t, h.Get(t.Context(), client.ObjectKey{Namespace: "bellwether-sample", Name: "bellwether-sample.v1.1.0"}, csv))
+	key := client.ObjectKey{Namespace: "bellwether-sample", Name: "bellwether-sample.v1.1.0"}
+	must(t, h.Get(t.Context(), key, csv))
 	if phase, _, _ := unstructured.NestedString(csv.Object, "status", "phase"); phase != "Succeeded" {
 		t.Errorf("OLM has the sample operator in phase %q", phase)
 	}

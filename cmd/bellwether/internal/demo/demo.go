@@ -168,7 +168,8 @@ func (a *app) confirm(o *options) error {
 func (a *app) failed(err error, w plan.Options, o *options) error {
 	again := func(args ...string) string { return "`" + w.CommandLine(args) + "`" }
 	if o.remove {
-		a.Warn("What is left stays on the cluster. To go on with the removal, run %s again.\n", again("demo", "--remove"))
+		a.Warn("What is left stays on the cluster. To go on with the removal, run %s again.\n",
+			again("demo", "--remove"))
 		return err
 	}
 	a.Warn("What was created stays on the cluster. To go on, run the same command again. To remove it, run %s.\n",

@@ -130,8 +130,9 @@ func Install(o Observation, w Options) ([]Step, []Problem) {
 	}
 	steps := []Step{
 		{Title: "Create the namespaces of the demo", Apply: namespaces()},
-		{Title: "Install the hub", Run: slices.Concat([]string{"install", "hub"}, w.cluster(o), image("hub", o.Images.Hub),
-			[]string{"--set", "hub.replicas=1", "--set", "crds.keep=false"}, w.values(), []string{"--timeout", w.Timeout})},
+		{Title: "Install the hub", Run: slices.Concat([]string{"install", "hub"}, w.cluster(o),
+			image("hub", o.Images.Hub), []string{"--set", "hub.replicas=1", "--set", "crds.keep=false"}, w.values(),
+			[]string{"--timeout", w.Timeout})},
 		{Title: "Serve a catalog with the sample operator", Apply: catalogServer(o.Images.Bellwether.String())},
 		{Title: "Join this cluster to its own fleet", Run: slices.Concat(
 			[]string{"fleet", "join", Cluster, "--labels", "stage=demo", "--hub-server", w.HubServer}, w.cluster(o),
@@ -195,8 +196,8 @@ func obstacles(o Observation) []Problem {
 			o.Kubernetes, strings.TrimSuffix(o.Required, "-0"))
 	}
 	if !o.Administrator {
-		add("use a kubeconfig with the ClusterRole cluster-admin: hub, agent and OLM are given permissions, which only "+
-			"those can do who have them", "you are not an administrator of this cluster")
+		add("use a kubeconfig with the ClusterRole cluster-admin: hub, agent and OLM are given permissions, which "+
+			"only those can do who have them", "you are not an administrator of this cluster")
 	}
 	if !o.OLM {
 		add("install the Operator Lifecycle Manager v0 and run this again: "+guide+"#olm",
@@ -218,8 +219,8 @@ func obstacles(o Observation) []Problem {
 	}
 	for _, i := range []Image{o.Images.Hub, o.Images.Agent, o.Images.Bellwether} {
 		if i.Problem != "" {
-			add("name images that exist with --registry and --image-tag (make images builds and pushes them); if only the "+
-				"nodes can read the registry, or have the images already, set --skip-image-check",
+			add("name images that exist with --registry and --image-tag (make images builds and pushes them); if only "+
+				"the nodes can read the registry, or have the images already, set --skip-image-check",
 				"image %s cannot be read: %s", i, i.Problem)
 		}
 	}
@@ -266,8 +267,8 @@ func Remove(o Observation, w Options) ([]Step, []Problem) {
 	var steps []Step
 	if o.Installed {
 		steps = append(steps, Step{Title: "Uninstall the sample operator and the agent",
-			Run: slices.Concat([]string{"fleet", "remove", Cluster, "--offboarding", "Uninstall", "--timeout", w.Timeout},
-				w.cluster(o), w.member(o))})
+			Run: slices.Concat([]string{"fleet", "remove", Cluster, "--offboarding", "Uninstall", "--timeout",
+				w.Timeout}, w.cluster(o), w.member(o))})
 	}
 	return append(steps,
 		Step{Title: "Delete the catalog, and the operator on the hub", Delete: []string{Namespace}},

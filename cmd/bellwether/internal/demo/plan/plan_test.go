@@ -178,7 +178,8 @@ func compare(t *testing.T, steps []plan.Step, problems []plan.Problem, want []st
 // TestSampleCatalog has the catalog judged as hub and agents do, and by OLM's own resolver.
 func TestSampleCatalog(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "catalog.json"), plan.FBC(image("bellwether").String()), 0o600); err != nil {
+	content := plan.FBC(image("bellwether").String())
+	if err := os.WriteFile(filepath.Join(dir, "catalog.json"), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, source := oci.NewClient(oci.Options{}), oci.Source{Directory: dir}

@@ -71,7 +71,8 @@ func catalogServer(image string) []*unstructured.Unstructured {
 			Selector: selector,
 			Ports: []corev1.ServicePort{{Name: "registry", Port: CatalogPort,
 				TargetPort: intstr.FromInt32(CatalogPort), Protocol: corev1.ProtocolTCP}}}}),
-		object(&networkingv1.NetworkPolicy{TypeMeta: typeMeta(networkingv1.SchemeGroupVersion.String(), "NetworkPolicy"),
+		object(&networkingv1.NetworkPolicy{
+			TypeMeta:   typeMeta(networkingv1.SchemeGroupVersion.String(), "NetworkPolicy"),
 			ObjectMeta: of, Spec: networkingv1.NetworkPolicySpec{
 				PodSelector: metav1.LabelSelector{MatchLabels: selector},
 				PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
@@ -147,7 +148,8 @@ func bundle(image, version, replaces string) map[string]any {
 }
 
 const description = "A stand-in for an operator of yours: OLM installs and upgrades it like any other, but it has no " +
-	"kind of its own. It runs an empty OCI registry out of Bellwether's own image, so that nothing else has to be pulled."
+	"kind of its own. It runs an empty OCI registry out of Bellwether's own image, so that nothing else has to be " +
+	"pulled."
 
 func csv(image, version, replaces string) *operatorsv1alpha1.ClusterServiceVersion {
 	modes := []operatorsv1alpha1.InstallMode{
