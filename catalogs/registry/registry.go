@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/distribution/distribution/v3/configuration"
@@ -33,6 +34,9 @@ type Options struct {
 	Ready func(addr string)
 	// Log receives what goes wrong within the registry; nil means nowhere.
 	Log io.Writer
+	// Fill, if set, pushes to the registry at the address before Ready is called. Nobody can push afterwards: other
+	// requests than GET and HEAD are refused.
+	Fill func(ctx context.Context, addr string) error
 }
 
 // Serve runs a registry until the context ends, which is no error.
@@ -46,7 +50,9 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("start registry: %w", err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	var filled atomic.Bool
+	server := &http.Server{Handler: readOnly(&filled, handler), ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -55,13 +61,32 @@ func Serve(ctx context.Context, o Options) error {
 		}
 	})
 	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	if o.Fill != nil {
+		if err := o.Fill(ctx, l.Addr().String()); err != nil {
+			return errors.Join(fmt.Errorf("fill registry: %w", err), server.Close())
+		}
+		filled.Store(true)
+	}
 	if o.Ready != nil {
 		o.Ready(l.Addr().String())
 	}
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve registry: %w", err)
 	}
 	return nil
+}
+
+// readOnly refuses requests that change something once the registry is filled.
+func readOnly(filled *atomic.Bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if filled.Load() && r.Method != http.MethodGet && r.Method != http.MethodHead {
+			http.Error(w, "this registry is read-only", http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func newHandler(ctx context.Context, o Options) (handler http.Handler, err error) {

@@ -5,6 +5,7 @@ package registry_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -73,6 +74,39 @@ func TestTwoInOneProcess(t *testing.T) {
 	}
 	if _, err := remote.Head(ref(t, second)); err == nil {
 		t.Error("the second registry has the first one's image")
+	}
+}
+
+// TestFilledRegistryIsReadOnly: what it was filled with can be read, and nobody can push.
+func TestFilledRegistryIsReadOnly(t *testing.T) {
+	img, err := random.Image(1000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, _ := start(t, registry.Options{Fill: func(_ context.Context, addr string) error {
+		return remote.Write(ref(t, addr), img)
+	}})
+	if _, err := remote.Head(ref(t, addr)); err != nil {
+		t.Error(err)
+	}
+	other, err := random.Image(1000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref(t, addr), other); err == nil {
+		t.Error("the registry accepts a push")
+	}
+	d, err := remote.Head(ref(t, addr))
+	if want, _ := img.Digest(); err != nil || d.Digest != want {
+		t.Errorf("digest %v (%v), want %s", d, err, want)
+	}
+}
+
+func TestRegistryThatCannotBeFilledEnds(t *testing.T) {
+	wrong := errors.New("nothing to push")
+	err := registry.Serve(t.Context(), registry.Options{Fill: func(context.Context, string) error { return wrong }})
+	if !errors.Is(err, wrong) {
+		t.Errorf("error %v, want %v", err, wrong)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/dashboards"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/demo"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/doctor"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/install"
@@ -128,10 +129,15 @@ func New(env *command.Env) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "Fleet:"},
 		&cobra.Group{ID: groupChange, Title: "Operators and rollouts:"},
 		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
+	run := func(ctx context.Context, args ...string) error {
+		again := New(env) // flags are kept in a command
+		again.SetArgs(args)
+		return again.ExecuteContext(ctx)
+	}
 	for group, commands := range map[string][]*cobra.Command{
 		groupFleet: {a.OnHub(fleet.Command(env)), a.OnHub(install.Command(env)),
 			a.OnHub(operator.VersionsCommand(env)), a.OnHub(doctor.Command(env)),
-			a.OnHub(supportbundle.Command(env))},
+			a.OnHub(supportbundle.Command(env)), a.OnCluster(demo.Command(env, run))},
 		groupChange: {a.OnHub(operator.Command(env)), a.OnHub(rollout.Command(env)), a.OnHub(slo.Command(env)),
 			dashboards.Command(env), a.OnHub(backup.Command(env)), a.OnHub(why.Command(env)), page.Command(env),
 			a.OnHub(silence.Command(env)), a.OnHub(oncall.Command(env))},
