@@ -84,11 +84,12 @@ func Command(env *command.Env, run Runner) *cobra.Command {
 		"machine, and name them by their tag. For images that only the nodes can read, or have.")
 	f.StringVar(&o.hubServer, "hub-server", plan.HubServer, "The URL at which pods reach the API server.")
 	f.StringArrayVar(&o.values, "set", nil,
-		"A chart value for hub and agent, for example imagePullSecrets[0].name=login. Can be repeated.")
+		"A chart value for hub and agent as `KEY=VALUE`, for example imagePullSecrets[0].name=login. "+
+			"Can be repeated.")
 	f.BoolVar(&o.remove, "remove", false, "Remove everything that the demo created.")
 	f.BoolVarP(&o.yes, "yes", "y", false, "Do not ask for a confirmation.")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print what would be done, and change nothing.")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "The timeout of each step.")
+	command.Timeout(c, &o.timeout, 5*time.Minute, "The timeout of each step.")
 	o.access.Add(c)
 	return c
 }
