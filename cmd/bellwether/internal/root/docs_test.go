@@ -84,7 +84,7 @@ func TestDocsNameRealCommands(t *testing.T) {
 func pages(t *testing.T) []string {
 	t.Helper()
 	out := []string{"README.md"}
-	err := fs.WalkDir(os.DirFS(tree), "docs", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(tree), "docs", func(name string, _ fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

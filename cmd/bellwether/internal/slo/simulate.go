@@ -4,6 +4,7 @@
 package slo
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -31,9 +32,7 @@ Prometheus 3 on the PATH.`
 
 func (a *app) sloSimulateCommand() *cobra.Command {
 	var out command.Output
-	var target, period string
-	var s slo.Simulation
-	var scenarios bool
+	var o simulateOptions
 	c := &cobra.Command{
 		Use: "simulate", Short: "Simulate the alerts of an objective", Long: sloSimulateLong,
 		Args: command.NoArgs,
@@ -43,24 +42,9 @@ func (a *app) sloSimulateCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			if s.Runs < 0 {
-				return exit.Hintf("use a whole number from 1", "invalid value %d of --runs", s.Runs)
-			}
-			var err error
-			if s.Objective.Target, err = slo.ParseTarget(target); err != nil {
-				return sloError(err)
-			}
-			if s.Objective.Period, err = slo.ParsePeriod(period); err != nil {
-				return sloError(err)
-			}
-			var report simulation
-			if report.Result, err = slo.Simulate(s); err != nil {
-				return sloError(err)
-			}
-			if scenarios {
-				if report.Scenarios, err = a.playScenarios(c.Context(), s.Objective.Target); err != nil {
-					return err
-				}
+			report, err := a.simulate(c.Context(), &o)
+			if err != nil {
+				return err
 			}
 			switch out.Format {
 			case command.OutputTable, command.OutputMarkdown:
@@ -72,12 +56,39 @@ func (a *app) sloSimulateCommand() *cobra.Command {
 		},
 	}
 	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
-	c.Flags().StringVar(&target, "target", "99.9", "The objective in `PERCENT`.")
-	c.Flags().StringVar(&period, "period", "30d", "The `PERIOD` of the budget in hours, days or weeks.")
-	c.Flags().Uint64Var(&s.Seed, "seed", 1, "The seed `NUMBER` of the random failures.")
-	c.Flags().BoolVar(&scenarios, "scenarios", false, "Also play failures of a whole fleet with promtool.")
-	c.Flags().IntVar(&s.Runs, "runs", 0, "The number of periods to simulate. Default: 200.")
+	c.Flags().StringVar(&o.target, "target", "99.9", "The objective in `PERCENT`.")
+	c.Flags().StringVar(&o.period, "period", "30d", "The `PERIOD` of the budget in hours, days or weeks.")
+	c.Flags().Uint64Var(&o.Seed, "seed", 1, "The seed `NUMBER` of the random failures.")
+	c.Flags().BoolVar(&o.scenarios, "scenarios", false, "Also play failures of a whole fleet with promtool.")
+	c.Flags().IntVar(&o.Runs, "runs", 0, "The number of periods to simulate. Default: 200.")
 	return c
+}
+
+type simulateOptions struct {
+	slo.Simulation
+	target, period string
+	scenarios      bool
+}
+
+func (a *app) simulate(ctx context.Context, o *simulateOptions) (simulation, error) {
+	var out simulation
+	if o.Runs < 0 {
+		return out, exit.Hintf("use a whole number from 1", "invalid value %d of --runs", o.Runs)
+	}
+	var err error
+	if o.Objective.Target, err = slo.ParseTarget(o.target); err != nil {
+		return out, sloError(err)
+	}
+	if o.Objective.Period, err = slo.ParsePeriod(o.period); err != nil {
+		return out, sloError(err)
+	}
+	if out.Result, err = slo.Simulate(o.Simulation); err != nil {
+		return out, sloError(err)
+	}
+	if o.scenarios {
+		out.Scenarios, err = a.playScenarios(ctx, o.Objective.Target)
+	}
+	return out, err
 }
 
 // simulation is what the command shows.

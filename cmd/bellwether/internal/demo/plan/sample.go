@@ -33,8 +33,10 @@ const (
 	Package = "bellwether-sample"
 	// Operator is the name of its ManagedOperator.
 	Operator = "sample"
-	// Before and After are its versions: it is upgraded from one to the other.
-	Before, After = "1.0.0", "1.1.0"
+	// Before is the version that is installed first.
+	Before = "1.0.0"
+	// After is the version that it is upgraded to.
+	After = "1.1.0"
 	// Catalog is the name of the OperatorCatalog, and of what serves the catalog.
 	Catalog = "demo-catalog"
 	// CatalogPort is the port of the Service of that name.
