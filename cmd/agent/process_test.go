@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
@@ -43,6 +47,89 @@ func keeps(hub *rest.Config) func(cluster.Cluster) (credentials.Store, error) {
 }
 
 type kept string
+
+// kinds are those that an agent looks up before it connects to the hub, by group.
+var kinds = map[string]struct{ resource, kind string }{
+	"apiextensions.k8s.io": {"customresourcedefinitions", "CustomResourceDefinition"},
+	"networking.k8s.io":    {"ingresses", "Ingress"},
+	"apps":                 {"deployments", "Deployment"},
+}
+
+// answering is an API server that knows some kinds, and has no objects.
+func answering(t *testing.T) *rest.Config {
+	t.Helper()
+	answers := map[string]string{
+		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`, "/version": `{"gitVersion": "v1.36.0"}`, "/readyz": "ok",
+		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": ` +
+			`[{"name": "services", "kind": "Service", "namespaced": true}]}`,
+	}
+	var groups []string
+	for group, k := range kinds {
+		version := group + "/v1"
+		groups = append(groups, fmt.Sprintf(`{"name": %q, "versions": [{"groupVersion": %q, "version": "v1"}]}`, group,
+			version))
+		answers["/apis/"+version] = fmt.Sprintf(`{"kind": "APIResourceList", "groupVersion": %q, "resources": `+
+			`[{"name": %q, "kind": %q}]}`, version, k.resource, k.kind)
+	}
+	answers["/apis"] = `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [` + strings.Join(groups, ",") + "]}"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := answers[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(answer))
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// TestLockedOutClusterIsReported: the hub refuses the credentials of a hosted cluster. An Event on its Secret says so,
+// and so do the health check and the metrics.
+func TestLockedOutClusterIsReported(t *testing.T) {
+	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", ` +
+			`"message": "Unauthorized", "code": 401}`))
+	}))
+	t.Cleanup(hub.Close)
+	p, err := newProcess(flags{hostedNamespace: "hosting", viewPort: "50100-50999", viewBind: "127.0.0.1",
+		cacheDir: t.TempDir(), leaseEvery: 100 * time.Millisecond, leaseFor: time.Second, countEvery: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := events.NewFakeRecorder(1000)
+	super := newSupervisor(p.serve)
+	t.Cleanup(super.wait)
+	locked := target{cluster: "prod", namespace: "bellwether-prod", store: keeps(&rest.Config{Host: hub.URL}),
+		local: answering(t), metricsAddr: "0", healthAddr: "0", ports: serve.Ports{First: 50100, Last: 50109},
+		metrics:  prometheus.NewRegistry(),
+		warnings: warnings{events: recorder, secret: secretWith(func(*corev1.Secret) {})}}
+	if err := super.start("s", v1, locked); err != nil {
+		t.Fatal(err)
+	}
+	const help = "bellwether fleet join prod --hosted --cluster-kubeconfig FILE"
+	event := next(t, recorder.Events)
+	if !strings.Contains(event, "Warning HubRefusesCredentials ") || !strings.Contains(event, help) {
+		t.Errorf("Event %s", event)
+	}
+	err = super.connections.Check(nil)
+	if err == nil || !strings.Contains(err.Error(), "cluster prod: hub refuses my credentials since ") {
+		t.Errorf("health check: %v", err)
+	}
+	const want = "# HELP bellwether_hosted_cluster_connected Whether the hub accepts the reports of a hosted cluster's " +
+		"agent.\n# TYPE bellwether_hosted_cluster_connected gauge\nbellwether_hosted_cluster_connected{cluster=\"prod\"} 0\n"
+	if err := testutil.CollectAndCompare(&super.connections, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	super.stop("s")
+	super.wait()
+	if err := super.connections.Check(nil); err != nil {
+		t.Errorf("the cluster is gone, but: %v", err)
+	}
+}
 
 func (k kept) Load(context.Context) (config, renewed []byte, err error) {
 	return fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: x, clusters: [{name: c, cluster: `+
