@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -55,9 +57,10 @@ var kinds = map[string]struct{ resource, kind string }{
 	"apps":                 {"deployments", "Deployment"},
 }
 
-// answering is an API server that knows some kinds, and has no objects.
-func answering(t *testing.T) *rest.Config {
+// answering is an API server that knows some kinds, and has no objects. It tells of Events.
+func answering(t *testing.T) (*rest.Config, <-chan string) {
 	t.Helper()
+	emitted := make(chan string, 1000)
 	answers := map[string]string{
 		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`, "/version": `{"gitVersion": "v1.36.0"}`, "/readyz": "ok",
 		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": ` +
@@ -75,6 +78,9 @@ func answering(t *testing.T) *rest.Config {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := answers[r.URL.Path]
 		if !ok {
+			if body, err := io.ReadAll(r.Body); err == nil && strings.HasPrefix(r.URL.Path, "/apis/events.k8s.io/") {
+				emitted <- r.URL.Path + " " + string(body)
+			}
 			http.NotFound(w, r)
 			return
 		}
@@ -82,29 +88,65 @@ func answering(t *testing.T) *rest.Config {
 		_, _ = w.Write([]byte(answer))
 	}))
 	t.Cleanup(server.Close)
-	return &rest.Config{Host: server.URL}
+	return &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, emitted
 }
 
-// TestLockedOutClusterIsReported: the hub refuses the credentials of a hosted cluster. An Event on its Secret says so,
-// and so do the health check and the metrics.
-func TestLockedOutClusterIsReported(t *testing.T) {
-	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+// refusing is a hub that refuses all credentials.
+func refusing(t *testing.T) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", ` +
 			`"message": "Unauthorized", "code": 401}`))
 	}))
-	t.Cleanup(hub.Close)
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// TestEventsAreOnTheServedCluster: an agent on its own cluster has no recorder but that cluster's.
+func TestEventsAreOnTheServedCluster(t *testing.T) {
+	p := testProcess(t)
+	local, emitted := answering(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.serve(ctx, target{cluster: "prod", namespace: "bellwether-prod", store: keeps(refusing(t)),
+			local: local, metricsAddr: "0", healthAddr: "0", ports: serve.Ports{First: 50100, Last: 50109},
+			metrics: prometheus.NewRegistry(), warnings: warnings{secret: &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "kubeconfig"}}}}, func() {})
+	}()
+	event := next(t, emitted)
+	if !strings.HasPrefix(event, "/apis/events.k8s.io/v1/namespaces/own/events ") ||
+		!strings.Contains(event, "HubRefusesCredentials") {
+		t.Errorf("Event %s", event)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Log(err)
+	}
+}
+
+func testProcess(t *testing.T) *process {
+	t.Helper()
 	p, err := newProcess(flags{hostedNamespace: "hosting", viewPort: "50100-50999", viewBind: "127.0.0.1",
 		cacheDir: t.TempDir(), leaseEvery: 100 * time.Millisecond, leaseFor: time.Second, countEvery: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// TestLockedOutClusterIsReported: the hub refuses the credentials of a hosted cluster. An Event on its Secret says so,
+// and so do the health check and the metrics.
+func TestLockedOutClusterIsReported(t *testing.T) {
+	p := testProcess(t)
+	local, _ := answering(t)
 	recorder := events.NewFakeRecorder(1000)
 	super := newSupervisor(p.serve)
 	t.Cleanup(super.wait)
-	locked := target{cluster: "prod", namespace: "bellwether-prod", store: keeps(&rest.Config{Host: hub.URL}),
-		local: answering(t), metricsAddr: "0", healthAddr: "0", ports: serve.Ports{First: 50100, Last: 50109},
+	locked := target{cluster: "prod", namespace: "bellwether-prod", store: keeps(refusing(t)), local: local,
+		metricsAddr: "0", healthAddr: "0", ports: serve.Ports{First: 50100, Last: 50109},
 		metrics:  prometheus.NewRegistry(),
 		warnings: warnings{events: recorder, secret: secretWith(func(*corev1.Secret) {})}}
 	if err := super.start("s", v1, locked); err != nil {
@@ -115,7 +157,7 @@ func TestLockedOutClusterIsReported(t *testing.T) {
 	if !strings.Contains(event, "Warning HubRefusesCredentials ") || !strings.Contains(event, help) {
 		t.Errorf("Event %s", event)
 	}
-	err = super.connections.Check(nil)
+	err := super.connections.Check(nil)
 	if err == nil || !strings.Contains(err.Error(), "cluster prod: hub refuses my credentials since ") {
 		t.Errorf("health check: %v", err)
 	}
@@ -141,11 +183,7 @@ func (k kept) Save(context.Context, []byte) error { return nil }
 // TestSeveralAgentsInOneProcess: agents that wait for API servers that never answer do
 // not keep each other from starting, and end when they are told.
 func TestSeveralAgentsInOneProcess(t *testing.T) {
-	p, err := newProcess(flags{hostedNamespace: "hosting", viewPort: "50100-50999", viewBind: "127.0.0.1",
-		cacheDir: t.TempDir(), leaseEvery: 100 * time.Millisecond, leaseFor: time.Second, countEvery: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testProcess(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 3)
 	for i, name := range []string{"a", "b", "c"} {
