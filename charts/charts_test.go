@@ -252,7 +252,8 @@ func TestValuesAreChecked(t *testing.T) {
 		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
 		"an unknown source":         {"hub: {enabled: true, discovery: {sources: [rancher]}}", "sources"},
 		"no namespace of OLM":       {"agent: {networkPolicy: {olmNamespaces: []}}", "olmNamespaces"},
-		"addresses denied to an agent that OLM installs": {"{agent: {enabled: true, part: cluster}, probes: {deniedCIDRs: [192.0.2.0/24]}}",
+		"addresses denied to an agent that OLM installs": {
+			"{agent: {enabled: true, part: cluster}, probes: {deniedCIDRs: [192.0.2.0/24]}}",
 			"BELLWETHER_AGENT_PROBE_DENIED_CIDRS"},
 		"a level that is none": {"hub: {logLevel: loud}", "logLevel"},
 		"a fleet by name":      {"hub: {fleet: {clusters: large}}", "clusters"},
