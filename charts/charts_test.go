@@ -257,9 +257,12 @@ func TestValuesAreChecked(t *testing.T) {
 		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
 		"an unknown source":         {"hub: {enabled: true, discovery: {sources: [rancher]}}", "sources"},
 		"no namespace of OLM":       {"agent: {networkPolicy: {olmNamespaces: []}}", "olmNamespaces"},
-		"a level that is none":      {"hub: {logLevel: loud}", "logLevel"},
-		"a fleet by name":           {"hub: {fleet: {clusters: large}}", "clusters"},
-		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},
+		"addresses denied to an agent that OLM installs": {
+			"{agent: {enabled: true, part: cluster}, probes: {deniedCIDRs: [192.0.2.0/24]}}",
+			"BELLWETHER_AGENT_PROBE_DENIED_CIDRS"},
+		"a level that is none": {"hub: {logLevel: loud}", "logLevel"},
+		"a fleet by name":      {"hub: {fleet: {clusters: large}}", "clusters"},
+		"a grace without unit": {"hub: {leaseGrace: '40'}", "leaseGrace"},
 		"dashboards for no Grafana": {"{hub: {enabled: true}, dashboards: {grafanaOperator: {enabled: true}}}",
 			"instanceLabels must name"},
 	} {

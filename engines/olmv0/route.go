@@ -91,11 +91,12 @@ func (r request) source() (oci.Source, error) {
 // permit judges a bundle by what the owner of the cluster permits. It is nil where
 // there is nothing to judge.
 func (r request) permit() func(bundle, image string, objects [][]byte) error {
-	if !r.Policy.JudgesBundles() {
+	namespace := r.Release.TargetNamespace()
+	if !r.Policy.JudgesBundles(namespace) {
 		return nil
 	}
 	return func(bundle, image string, objects [][]byte) error {
-		return r.Policy.Bundle(bundle, image, objects, r.Release.Install.Mode)
+		return r.Policy.Bundle(bundle, image, objects, namespace, r.Release.Install.Mode)
 	}
 }
 
