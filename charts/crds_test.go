@@ -6,12 +6,18 @@ package charts
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 )
 
@@ -46,8 +52,8 @@ func TestCRDsAreAdmitted(t *testing.T) {
 	}
 }
 
-// TestStringsThatAgentsWriteAreBounded looks for text in the statuses that agents write. What is in Kubernetes' own
-// types, which the agent gives back as the hub wrote it, is not bounded.
+// TestStringsThatAgentsWriteAreBounded looks for text without a bound in the statuses that agents write. Where a type
+// is Kubernetes' own, a rule in CEL has to refuse a long one.
 func TestStringsThatAgentsWriteAreBounded(t *testing.T) {
 	for _, kind := range []string{"operatorinstalls", "operatorbackups"} {
 		text, err := os.ReadFile("bellwether/files/crds/bellwether.dev_" + kind + ".yaml")
@@ -58,29 +64,102 @@ func TestStringsThatAgentsWriteAreBounded(t *testing.T) {
 		if err := yaml.UnmarshalStrict(text, crd); err != nil {
 			t.Fatal(err)
 		}
-		status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
-		unbounded(t, kind+".status", status)
+		s := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+		c := bounds{kind: kind, validator: newValidator(t, s)}
+		c.check(t, "status", s, func(value any) any { return value })
 	}
 }
 
-func unbounded(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps) {
+// bounds checks the schema of one status.
+type bounds struct {
+	kind      string
+	validator *cel.Validator
+}
+
+func newValidator(t *testing.T, s apiextensionsv1.JSONSchemaProps) *cel.Validator {
 	t.Helper()
-	if strings.HasSuffix(path, ".install.config") {
-		return
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&s, internal, nil); err != nil {
+		t.Fatal(err)
 	}
-	if s.Type == "string" && s.MaxLength == nil && s.Enum == nil && s.Format == "" {
-		t.Errorf("%s has no maxLength", path)
+	structural, err := structuralschema.NewStructural(internal)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if s.Type == "array" && s.MaxItems == nil {
-		t.Errorf("%s has no maxItems", path)
-	}
-	if s.Items != nil {
-		unbounded(t, path+"[]", *s.Items.Schema)
-	}
-	if s.AdditionalProperties != nil {
-		t.Errorf("%s is a map", path)
+	return cel.NewValidator(structural, false, celconfig.PerCallLimit)
+}
+
+// check walks the schema at a path. The function in puts a value there, into a status that has all that is required.
+func (b bounds) check(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps, in func(any) any) {
+	t.Helper()
+	switch {
+	case s.Type == "string" || s.XIntOrString:
+		if s.MaxLength == nil && s.Enum == nil && s.Format == "" {
+			b.refuses(t, path+" without maxLength", in(strings.Repeat("x", 100<<10)))
+		}
+	case s.Type == "array":
+		one := func(value any) any { return in([]any{value}) }
+		if s.MaxItems == nil {
+			b.refuses(t, path+" without maxItems", in(slices.Repeat([]any{minimal(*s.Items.Schema)}, 1000)))
+		}
+		b.check(t, path+"[]", *s.Items.Schema, one)
+	case s.AdditionalProperties != nil:
+		b.checkMap(t, path, s, in)
 	}
 	for name, property := range s.Properties {
-		unbounded(t, path+"."+name, property)
+		b.check(t, path+"."+name, property, func(value any) any {
+			object := minimal(s).(map[string]any)
+			object[name] = value
+			return in(object)
+		})
+	}
+}
+
+func (b bounds) checkMap(t *testing.T, path string, s apiextensionsv1.JSONSchemaProps, in func(any) any) {
+	t.Helper()
+	value := minimal(*s.AdditionalProperties.Schema)
+	b.refuses(t, path+" with a long key", in(map[string]any{strings.Repeat("x", 100<<10): value}))
+	if s.MaxProperties == nil {
+		many := map[string]any{}
+		for i := range 1000 {
+			many[strconv.Itoa(i)] = value
+		}
+		b.refuses(t, path+" without maxProperties", in(many))
+	}
+	b.check(t, path+"{}", *s.AdditionalProperties.Schema, func(value any) any { return in(map[string]any{"a": value}) })
+}
+
+// refuses wants one of the rules that say how much there may be at most to refuse a status.
+func (b bounds) refuses(t *testing.T, what string, status any) {
+	t.Helper()
+	problems, _ := b.validator.Validate(t.Context(), field.NewPath("status"), nil, status, nil,
+		celconfig.RuntimeCELCostBudget)
+	for _, p := range problems {
+		if strings.Contains(p.Detail, "at most") || strings.Contains(p.Detail, "characters") {
+			return
+		}
+	}
+	t.Errorf("%s: %s is not bounded: %v", b.kind, what, problems)
+}
+
+// minimal is the least value of a schema: all that is required, and nothing in it.
+func minimal(s apiextensionsv1.JSONSchemaProps) any {
+	switch {
+	case s.Type == "object" || s.Properties != nil:
+		object := map[string]any{}
+		for _, name := range s.Required {
+			object[name] = minimal(s.Properties[name])
+		}
+		return object
+	case s.Type == "array":
+		return []any{}
+	case s.Type == "boolean":
+		return false
+	case s.Type == "integer":
+		return int64(1)
+	case s.Format == "date-time":
+		return "2026-11-21T10:00:00Z"
+	default:
+		return "a"
 	}
 }

@@ -4,6 +4,7 @@
 package charts_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,9 @@ func TestPoliciesOfAccess(t *testing.T) {
 		return object{"spec": object{"receivers": []any{object{"name": "nobody"},
 			object{"name": "team", kind: []any{config}}}}}
 	}
+	managed := func(managers int) object {
+		return object{"metadata": object{"managedFields": slices.Repeat([]any{object{"manager": "a"}}, managers)}}
+	}
 	const version, restricted = "bellwether.dev/agent-version", "a namespace bellwether-NAME"
 	all, e := policies(t), newEvaluator(t)
 	for name, test := range map[string]struct {
@@ -141,6 +145,9 @@ func TestPoliciesOfAccess(t *testing.T) {
 		"another Event": {"agents-events", agent, ours, event("a.1", "kind"), nil, "agent-fff"},
 		"an Event of a field": {"agents-events", agent, ours, event("agent-0af", "fieldPath"),
 			nil, "no fields"},
+		"32 field managers":      {"agents-managers", agent, ours, managed(32), nil, ""},
+		"33 field managers":      {"agents-managers", agent, ours, managed(33), nil, "at most 32 field managers"},
+		"33 of others":           {"agents-managers", by("olga", "bellwether-a", "UPDATE"), ours, managed(33), nil, ""},
 		"access to a cluster":    {"hub", hub("bellwether-a", "CREATE"), ours, object{}, nil, ""},
 		"access to another one":  {"hub", hub("kube-system", "CREATE"), foreign, object{}, nil, restricted},
 		"a wrong label":          {"hub", hub("kube-system", "DELETE"), lying, nil, object{}, restricted},

@@ -190,6 +190,7 @@ type OperatorBackupStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.message) <= 4096)",message="a condition's message may have 4096 characters at most"
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

@@ -15,6 +15,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -35,6 +36,8 @@ type Options struct {
 	Binaries map[string]string
 	// Etcd is a server shared with other clusters; nil starts one for this cluster alone.
 	Etcd *Etcd
+	// EtcdQuota is how many bytes the cluster's own etcd takes before it refuses writes; 0 means etcd's default.
+	EtcdQuota int64
 	// APIServerOnly leaves the controller-manager out. Nothing then acts on Deployments, deleted namespaces or owner
 	// references, and no ServiceAccounts appear; enough for tests of clients and CRDs.
 	APIServerOnly bool
@@ -72,6 +75,9 @@ func (o Options) validate() error {
 	}
 	if o.APIServerOnly && (o.OLM || o.Pods) {
 		return errors.New("check options: OLM and Pods need the controller-manager")
+	}
+	if o.Etcd != nil && o.EtcdQuota != 0 {
+		return errors.New("check options: EtcdQuota needs an etcd of the cluster's own")
 	}
 	names := o.Components()
 	if o.Pods {
@@ -123,7 +129,11 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	if c.etcd == nil {
-		etcd, err := StartEtcd(ctx, c.opts.Dir, c.opts.Binaries[build.Etcd])
+		var flags []string
+		if c.opts.EtcdQuota != 0 {
+			flags = []string{"--quota-backend-bytes", strconv.FormatInt(c.opts.EtcdQuota, 10)}
+		}
+		etcd, err := StartEtcd(ctx, c.opts.Dir, c.opts.Binaries[build.Etcd], flags...)
 		if err != nil {
 			return err
 		}
@@ -199,6 +209,9 @@ func (c *Cluster) Stop(ctx context.Context) {
 
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.opts.Name }
+
+// Etcd returns the server that has the cluster's data.
+func (c *Cluster) Etcd() *Etcd { return c.etcd }
 
 // Dir returns the cluster's folder; logs are in its folder logs.
 func (c *Cluster) Dir() string { return c.opts.Dir }

@@ -26,8 +26,9 @@ type Etcd struct {
 }
 
 // StartEtcd runs etcd on free loopback ports with its data, log and process record in dir, and returns when it is
-// healthy. It does not sync to disk: the data survives restarts of the API servers, not a crash of the machine.
-func StartEtcd(ctx context.Context, dir, binary string) (*Etcd, error) {
+// healthy. It does not sync to disk: the data survives restarts of the API servers, not a crash of the machine. More
+// flags of etcd may follow.
+func StartEtcd(ctx context.Context, dir, binary string, flags ...string) (*Etcd, error) {
 	if err := makeFolders(dir, "logs", "run"); err != nil {
 		return nil, err
 	}
@@ -37,13 +38,13 @@ func StartEtcd(ctx context.Context, dir, binary string) (*Etcd, error) {
 		p, err := process.Start(process.Spec{
 			Name: build.Etcd,
 			Path: binary,
-			Args: []string{
+			Args: append([]string{
 				"--data-dir", filepath.Join(dir, "etcd-"+strconv.Itoa(ports[0])),
 				"--listen-client-urls", client, "--advertise-client-urls", client,
 				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 				"--initial-cluster", "default=" + peer,
 				"--unsafe-no-fsync", "--log-level", "warn",
-			},
+			}, flags...),
 			Log: process.LogPath(dir, build.Etcd),
 			Dir: filepath.Join(dir, "run"),
 		})

@@ -198,7 +198,7 @@ func environmentOf(t testing.TB) *environment {
 	return current
 }
 
-// start runs a cluster on the shared etcd.
+// start runs a cluster on the shared etcd; with a quota, on one of its own.
 func (e *environment) start(t testing.TB, opts cluster.Options) (*cluster.Cluster, error) {
 	t.Helper()
 	ctx := t.Context()
@@ -208,7 +208,7 @@ func (e *environment) start(t testing.TB, opts cluster.Options) (*cluster.Cluste
 	if err := e.ensure(t, opts); err != nil {
 		return nil, err
 	}
-	if e.etcd == nil {
+	if e.etcd == nil && opts.EtcdQuota == 0 {
 		etcd, err := cluster.StartEtcd(ctx, filepath.Join(e.run.Dir(), "etcd"), e.binaries[build.Etcd])
 		if err != nil {
 			return nil, err
@@ -218,7 +218,10 @@ func (e *environment) start(t testing.TB, opts cluster.Options) (*cluster.Cluste
 	e.serial++
 	opts.Name = fmt.Sprintf("test-%d", e.serial)
 	opts.Dir = filepath.Join(e.run.Dir(), opts.Name)
-	opts.Binaries, opts.Etcd = e.binaries, e.etcd
+	opts.Binaries = e.binaries
+	if opts.EtcdQuota == 0 {
+		opts.Etcd = e.etcd
+	}
 	if opts.Out == nil {
 		opts.Out = t.Output()
 	}

@@ -4,6 +4,8 @@
 package plan_test
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 )
 
@@ -166,6 +169,44 @@ func TestBlocksAreWritten(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.blocks, got.Blocks); diff != "" {
 				t.Errorf("blocks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestManyBlocksConcernOneOperator has as many blocks on one package as an OperatorCatalog takes, and more in the catalog
+// itself. An install carries as many as the API accepts, and the operator of another package none.
+func TestManyBlocksConcernOneOperator(t *testing.T) {
+	for _, n := range []int{100, blocks.MaxPerInstall + 50} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			in, before := world(t), "1.1.0"
+			notation, blocked := upTo110, []catalogs.Block{}
+			for i := range n {
+				version := fmt.Sprintf("1.1.%d", i+1)
+				notation += "\n" + version + " replaces " + before
+				blocked, before = append(blocked, catalogs.Block{Version: version, Reason: "it loses data"}), version
+			}
+			var err error
+			if in.Package, err = ladder(t, notation+"\n1.2.0 replaces "+before).WithBlocked(blocked...); err != nil {
+				t.Fatal(err)
+			}
+			got := plan.Next(in)
+			if got.Create == nil || got.Create.Spec.Release.Version != "1.2.0" {
+				t.Errorf("created %+v, want a rollout of 1.2.0", got.Create)
+			}
+			if want := min(n, blocks.MaxPerInstall); len(got.Blocks) != want {
+				t.Errorf("installs get %d blocks, want %d", len(got.Blocks), want)
+			}
+
+			other := world(t)
+			other.Package = ladder(t, upTo130)
+			for i := range n {
+				other.Catalog.Spec.Blocks = append(other.Catalog.Spec.Blocks,
+					v1alpha1.VersionBlock{Package: "other", Version: fmt.Sprintf("1.1.%d", i+1), Reason: "it loses data"})
+			}
+			got = plan.Next(other)
+			if got.Create == nil || got.Create.Spec.Release.Version != "1.3.0" || got.SetBlocks != nil || got.Block != nil {
+				t.Errorf("created %+v, blocks for %v, block of the rollout %+v", got.Create, got.SetBlocks, got.Block)
 			}
 		})
 	}

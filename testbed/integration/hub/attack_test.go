@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
@@ -20,12 +22,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	applycoordinationv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 )
 
 // granted is everything that an agent may do on the hub, by group/resource/name. All but what Kubernetes grants to
@@ -269,19 +276,14 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 			t.Errorf("an agent can make %s: %v", name, err)
 		}
 	}
-	for name, status := range map[string]v1alpha1.OperatorInstallStatus{
-		"a large bundle on its path": {Path: []string{huge}},
-		"a large field": {Correction: &v1alpha1.DriftCorrection{Fields: []string{huge}, FirstTime: metav1.Now(),
-			LastTime: metav1.Now()}},
-		"a large version": {StorageMigrations: []v1alpha1.StorageMigrationProgress{{Resource: "a.b",
-			From: []string{huge}, To: "v1", StartTime: metav1.Now()}}},
-	} {
+	for name, status := range largeStatuses() {
 		o := install.DeepCopy()
 		o.Status = status
 		if err := a.Status().Patch(t.Context(), o, client.MergeFrom(install)); !apierrors.IsInvalid(err) {
 			t.Errorf("an agent can report %s: %v", name, err)
 		}
 	}
+	a.hasFewManagers(t, install)
 	h.works(t, "beside-a-flood", func(ctx context.Context, i int) error {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: fmt.Sprintf("flood-%d", i)}}
 		if err := a.Create(ctx, lease); !apierrors.IsForbidden(err) {
@@ -289,6 +291,71 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// largeStatuses are reports that would fill the hub.
+func largeStatuses() map[string]v1alpha1.OperatorInstallStatus {
+	huge := strings.Repeat("x", 100<<10)
+	quantities := corev1.ResourceList{}
+	for i := range 1000 {
+		quantities[corev1.ResourceName(fmt.Sprintf("example.com/device-%d", i))] = resource.MustParse("1")
+	}
+	out := map[string]v1alpha1.OperatorInstallStatus{
+		"a large bundle on its path": {Path: []string{huge}},
+		"a large field": {Correction: &v1alpha1.DriftCorrection{Fields: []string{huge}, FirstTime: metav1.Now(),
+			LastTime: metav1.Now()}},
+		"a large version": {StorageMigrations: []v1alpha1.StorageMigrationProgress{{Resource: "a.b",
+			From: []string{huge}, To: "v1", StartTime: metav1.Now()}}},
+		"a large condition": {Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: "True",
+			Reason: v1alpha1.ReasonSucceeded, Message: huge[:32<<10], LastTransitionTime: metav1.Now()}}},
+	}
+	for name, config := range map[string]v1alpha1.OperatorConfig{
+		"a large variable":   {Env: []corev1.EnvVar{{Name: "A", Value: huge}}},
+		"a large name":       {Env: []corev1.EnvVar{{Name: huge}}},
+		"a large node label": {NodeSelector: map[string]string{"a": huge}},
+		"a large toleration": {Tolerations: []corev1.Toleration{{Key: "a", Value: huge}}},
+		"many limits":        {Resources: &corev1.ResourceRequirements{Limits: quantities}},
+		"many requests":      {Resources: &corev1.ResourceRequirements{Requests: quantities}},
+		"a large reference": {Env: []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: huge}}}}},
+	} {
+		settings := v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces, Config: &config}
+		release := v1alpha1.Release{Version: "1.0.0", Catalog: v1alpha1.CatalogPin{Digest: "sha256:a",
+			Source: v1alpha1.CatalogSource{Directory: "/catalog"}}}
+		release.Install.Mode = v1alpha1.InstallAllNamespaces
+		before := v1alpha1.Admission{Rollout: "echo-1", Revision: 1, AdmittedAt: metav1.Now(), Release: release,
+			Previous: &v1alpha1.PreviousRelease{Install: &settings}}
+		out[name+" of the release before"] = v1alpha1.OperatorInstallStatus{
+			Kept: &v1alpha1.KeptAdmission{Admission: before}}
+		release.Install = settings
+		out[name+" of the release"] = v1alpha1.OperatorInstallStatus{Kept: &v1alpha1.KeptAdmission{
+			Admission: v1alpha1.Admission{Rollout: "echo-1", Revision: 1, AdmittedAt: metav1.Now(), Release: release}}}
+	}
+	return out
+}
+
+// hasFewManagers applies the same field under ever new names. The API server keeps an entry for each of them.
+func (a *agent) hasFewManagers(t *testing.T, install *v1alpha1.OperatorInstall) {
+	t.Helper()
+	const most = 100
+	for name, apply := range map[string]func(manager string) error{
+		"an OperatorInstall": func(manager string) error {
+			return a.Status().Apply(t.Context(), applyconfig.OperatorInstall(install.Name, install.Namespace).WithStatus(
+				applyconfig.OperatorInstallStatus().WithObservedRevision(0)), client.FieldOwner(manager))
+		},
+		"its Lease": func(manager string) error {
+			return a.Apply(t.Context(), applycoordinationv1.Lease(v1alpha1.LeaseName, a.namespace).WithAnnotations(
+				map[string]string{v1alpha1.AnnotationAgentVersion: "test"}), client.FieldOwner(manager))
+		},
+	} {
+		var err error
+		for i := 0; i < most && err == nil; i++ {
+			err = apply(fmt.Sprintf("manager-%d", i))
+		}
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("an agent can add %d field managers to %s: %v", most, name, err)
+		}
+	}
 }
 
 // isCounted makes a backup and waits until the quota of the agent's namespace counts it.
@@ -333,4 +400,82 @@ func (h *harness) works(t *testing.T, name string, flood func(ctx context.Contex
 	h.join(t, fleetCluster(name))
 	cancel()
 	must(t, group.Wait())
+}
+
+// floodOfAcceptedWrites has one agent change its Lease and its report without end, which it may. A rollout reaches
+// another cluster meanwhile, and what the hub has to do does not pile up.
+func floodOfAcceptedWrites(t *testing.T, h *harness) {
+	w := newWorldOn(t, h, first, "a", "noisy")
+	w.agents["a"].work(t)
+	w.agents["noisy"].work(t)
+	w.create()
+	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.0.0")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	var writes atomic.Int64
+	for worker := range 4 {
+		group.Go(func() error {
+			for i := worker; ctx.Err() == nil; i += 4 {
+				if err := w.agents["noisy"].reportAnything(ctx, w.namespace, i); err != nil && ctx.Err() == nil {
+					return err
+				}
+				writes.Add(1)
+			}
+			return nil
+		})
+	}
+	w.republish(second)
+	deepest := 0.0
+	eventually(t, func() error {
+		deepest = max(deepest, queued(t))
+		a, err := w.installOn("a")
+		if err != nil {
+			return err
+		}
+		if a.Status.Installed == nil || a.Status.Installed.Version != "1.1.0" || writes.Load() < 500 {
+			return fmt.Errorf("%w: cluster a has %+v after %d writes", errNotYet, a.Status.Installed, writes.Load())
+		}
+		return nil
+	})
+	w.addCluster("late").work(t)
+	cancel()
+	must(t, group.Wait())
+	t.Logf("%d writes were accepted, %.0f objects were queued at most", writes.Load(), deepest)
+	// A queue has an object once, so it is as long as there are objects, however often one changes.
+	if deepest > 100 {
+		t.Errorf("%.0f objects were queued, of a fleet that has far fewer", deepest)
+	}
+	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.1.0")
+}
+
+// reportAnything changes the annotations of the agent's Lease or the status of its install.
+func (a *agent) reportAnything(ctx context.Context, namespace string, i int) error {
+	if i%2 == 0 {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: v1alpha1.LeaseName}}
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"test-%d"}}}`, v1alpha1.AnnotationAgentVersion, i)
+		return a.Patch(ctx, lease, client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	name := v1alpha1.OperatorReference{Namespace: namespace, Name: "echo"}.InstallName()
+	install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}}
+	now := time.Now().UTC().Format(time.RFC3339)
+	patch := fmt.Sprintf(`{"status":{"correction":{"fields":["a"],"count":%d,"firstTime":%q,"lastTime":%q}}}`, i, now,
+		now)
+	return a.Status().Patch(ctx, install, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+// queued counts the objects that controllers of this process have still to reconcile.
+func queued(t *testing.T) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	must(t, err)
+	n := 0.0
+	for _, f := range families {
+		if f.GetName() == "workqueue_depth" {
+			for _, m := range f.GetMetric() {
+				n += m.GetGauge().GetValue()
+			}
+		}
+	}
+	return n
 }

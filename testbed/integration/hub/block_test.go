@@ -5,16 +5,20 @@ package hub
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
@@ -164,7 +168,42 @@ func TestABlockHaltsItsRollout(t *testing.T) {
 	w.block()
 	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
 	w.rollouts("echo-1")
+	t.Run("Others", func(t *testing.T) { w.othersGoOn(t) })
 }
+
+// othersGoOn blocks as many versions of echo as an OperatorCatalog can, and has another operator installed on the same
+// clusters, and upgraded.
+func (w *world) othersGoOn(t *testing.T) {
+	blocked := []string{"1.0.0", "1.1.0"}
+	for i := len(blocked); i < maxBlocks; i++ {
+		blocked = append(blocked, fmt.Sprintf("2.0.%02d", i))
+	}
+	w.block(blocked...)
+	w.reaches(t, w.operator, "Stalled VersionBlocked")
+	w.told("a", blocked...)
+	w.told("b", blocked...)
+	dir := t.TempDir()
+	write := func(notation string) {
+		must(t, os.WriteFile(filepath.Join(dir, "catalog.json"), []byte(catalogtest.Graph("other", notation)), 0o600))
+	}
+	write(first)
+	catalog := w.catalog.DeepCopy()
+	catalog.ObjectMeta = metav1.ObjectMeta{Namespace: w.namespace, Name: "other"}
+	catalog.Spec.Source, catalog.Spec.Blocks = v1alpha1.CatalogSource{Directory: dir}, nil
+	must(t, w.Create(t.Context(), catalog))
+	other := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "other"},
+		Spec: v1alpha1.ManagedOperatorSpec{Package: "other", Catalog: v1alpha1.LocalReference{Name: "other"},
+			ClusterSelector: w.operator.Spec.ClusterSelector}}
+	must(t, w.Create(t.Context(), other))
+	w.reaches(t, other, "True Succeeded", "2 of 2 clusters run 1.0.0")
+	write(second)
+	w.lookAgain(t, catalog)
+	w.reaches(t, other, "True Succeeded", "2 of 2 clusters run 1.1.0")
+	w.reaches(t, w.operator, "Stalled VersionBlocked")
+}
+
+// maxBlocks is how many blocks the API accepts in an OperatorCatalog.
+const maxBlocks = 100
 
 // counts objects to a rollout that has other members.
 func (w *world) counts(r *v1alpha1.OperatorRollout, total int32) error {

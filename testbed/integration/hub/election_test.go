@@ -39,7 +39,7 @@ type standby struct {
 	client.Client
 	name    string
 	cluster *cluster.Cluster
-	// way is how it reaches the lock cluster.
+	// way is how it reaches the lock cluster. Without a kubeconfig for one, the Lease is on its own cluster.
 	way             *proxy.Proxy
 	lockKubeconfig  string
 	health, metrics string
@@ -73,14 +73,18 @@ func (h *harness) standby(t *testing.T, name string, lock *cluster.Cluster) *sta
 func (s *standby) start(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
+	lock := []string{"--leader-election-kubeconfig", s.lockKubeconfig}
+	if s.lockKubeconfig == "" {
+		lock = []string{"--leader-election-namespace", hubNamespace}
+	}
 	must(t, loopback.OnFreePorts(t.Context(), 2, func(ports []int) error {
 		s.health, s.metrics = loopback.Address(ports[0]), loopback.Address(ports[1])
 		var err error
 		s.process, err = process.Start(process.Spec{
 			Name: "hub-" + s.name, Path: testenv.Binary(t, build.Hub), Dir: dir, Log: filepath.Join(dir, "hub.log"),
-			Args: []string{"--kubeconfig", s.cluster.Kubeconfig(), "--leader-election-kubeconfig", s.lockKubeconfig,
+			Args: append([]string{"--kubeconfig", s.cluster.Kubeconfig(),
 				"--leader-election-lease-duration", electionLease.String(), "--rules-namespace", "default",
-				"--metrics-bind-address", s.metrics, "--health-probe-bind-address", s.health},
+				"--metrics-bind-address", s.metrics, "--health-probe-bind-address", s.health}, lock...),
 		})
 		return err
 	}))

@@ -164,6 +164,7 @@ func TestWholeHub(t *testing.T) {
 	w.running(map[string]string{})
 	w.rollouts()
 	t.Run("FleetAccess", func(t *testing.T) { fleetAccess(t, h) })
+	t.Run("Flood", func(t *testing.T) { floodOfAcceptedWrites(t, h) })
 }
 
 // expectMetrics waits for samples, written as name{label=value,...}.

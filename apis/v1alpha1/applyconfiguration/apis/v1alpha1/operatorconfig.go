@@ -13,7 +13,8 @@ import (
 // with apply.
 //
 // OperatorConfig is the part of OLM's SubscriptionConfig that can be set from
-// the hub.
+// the hub. The rules bound the text in Kubernetes' own types: an agent reports a
+// config in the status of its OperatorInstall, and must not fill the hub with it.
 type OperatorConfigApplyConfiguration struct {
 	Env          []v1.EnvVar              `json:"env,omitempty"`
 	Resources    *v1.ResourceRequirements `json:"resources,omitempty"`
