@@ -214,7 +214,7 @@ func TestManyValues(t *testing.T) {
 			strings.Repeat("1,", 80_000) + "1]}"
 	}
 	for says, files := range map[string]map[string]string{
-		"manifests have more than 300000 keys and values":            many,
+		"manifests have more than 300000 keys and values":           many,
 		"ClusterServiceVersion has more than 80000 keys and values": {"manifests/csv.yaml": largeCSV(40_100)},
 	} {
 		_, err := bundles.Read(bundleFS(files))
@@ -318,21 +318,27 @@ func TestRealBundles(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(csv, crd)
 	f.Add("a: &a [*a]", "{}")
+	f.Add(largeCSV(1000), crd)
+	f.Add(csv, largeCRD(1000))
+	f.Add(csv, `{"apiVersion":"v1","kind":"ConfigMap","x":[`+strings.Repeat(`{"":0},`, 2000)+"0]}")
+	f.Add(csv+untrustedtest.AliasBomb("x"), crd)
 	f.Fuzz(func(t *testing.T, one, two string) {
-		b, err := bundles.Read(bundleFS(map[string]string{"manifests/csv.yaml": one, "manifests/things.yaml": two}))
-		if err != nil {
-			if !errors.Is(err, bundles.ErrNotBundle) {
-				t.Error(err)
+		untrustedtest.Bound(t, len(one)+len(two), 8<<20, 8<<10, func() {
+			b, err := bundles.Read(bundleFS(map[string]string{"manifests/csv.yaml": one, "manifests/things.yaml": two}))
+			if err != nil {
+				if !errors.Is(err, bundles.ErrNotBundle) {
+					t.Error(err)
+				}
+				return
 			}
-			return
-		}
-		if b.CSV == nil || b.Name == "" {
-			t.Error("a bundle without its CSV")
-		}
-		for _, o := range b.Objects {
-			if line := o.Position("spec", 0, "x"); line < 1 {
-				t.Errorf("%s: line %d", o.File, line)
+			if b.CSV == nil || b.Name == "" {
+				t.Error("a bundle without its CSV")
 			}
-		}
+			for _, o := range b.Objects {
+				if line := o.Position("spec", 0, "x"); line < 1 {
+					t.Errorf("%s: line %d", o.File, line)
+				}
+			}
+		})
 	})
 }

@@ -53,64 +53,72 @@ func (r *texts) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// hostile are catalogs that take much memory for little text, or for much text that compresses well. Each of them
-// would take more than 128 MiB without a budget.
-func hostile() map[string]catalogs.Files {
-	long := strings.Repeat("x", 15<<20)
+// hostile are catalogs that take much memory for little text, or for much text that compresses well. Each of them has
+// so many documents, with texts of so many bytes and lists of so many elements.
+func hostile(documents, text, elements int) map[string]catalogs.Files {
+	long := strings.Repeat("x", text)
 	bundle := func(i int, more string) string {
 		return fmt.Sprintf(`{"schema":"olm.bundle","package":"p","name":"p.v2.%d.0","image":"i","properties":[{"type":`+
 			`"olm.package","value":{"packageName":"p","version":"2.%d.0"}}%s`, i, i, more)
 	}
-	entries := strings.Repeat("{},", 190_000) + "{}"
+	list := strings.Repeat("{},", elements-1) + "{}"
 	return map[string]catalogs.Files{
-		"descriptions": repeated(12, func(i int) string {
+		"descriptions": repeated(documents, func(i int) string {
 			return fmt.Sprintf(`{"schema":"olm.package","name":"p%d","description":"`, i) + long + `"}`
 		}),
-		"properties": repeated(12, func(i int) string { return bundle(i, `,{"type":"x","value":"`+long+`"}]}`) }),
-		"types":      repeated(12, func(i int) string { return bundle(i, `,{"type":"`+long+`","value":1}]}`) }),
-		"APIs": repeated(40, func(i int) string {
-			return bundle(i, strings.Repeat(`,{"type":"olm.gvk","value":{}}`, 30_000)+"]}")
+		"properties": repeated(documents, func(i int) string { return bundle(i, `,{"type":"x","value":"`+long+`"}]}`) }),
+		"types":      repeated(documents, func(i int) string { return bundle(i, `,{"type":"`+long+`","value":1}]}`) }),
+		"APIs": repeated(documents, func(i int) string {
+			return bundle(i, strings.Repeat(`,{"type":"olm.gvk","value":{}}`, elements/6)+"]}")
 		}),
-		"images": repeated(40, func(i int) string {
-			return bundle(i, `],"relatedImages":[`+strings.Repeat("{},", 190_000)+"{}]}")
+		"images": repeated(documents, func(i int) string {
+			return bundle(i, `],"relatedImages":[`+list+"]}")
 		}),
-		"entries": repeated(30, func(i int) string {
-			return fmt.Sprintf(`{"schema":"olm.channel","package":"p","name":"c%d","entries":[%s]}`, i, entries)
+		"entries": repeated(documents, func(i int) string {
+			return fmt.Sprintf(`{"schema":"olm.channel","package":"p","name":"c%d","entries":[%s]}`, i, list)
 		}),
-		"deprecations": repeated(30, func(int) string {
-			return `{"schema":"olm.deprecations","package":"p","entries":[` + entries + "]}"
+		"deprecations": repeated(documents, func(int) string {
+			return `{"schema":"olm.deprecations","package":"p","entries":[` + list + "]}"
 		}),
-		"blocks": repeated(30, func(int) string {
-			return `{"schema":"bellwether.dev/blocks","package":"p","blocks":[` + entries + "]}"
+		"blocks": repeated(documents, func(int) string {
+			return `{"schema":"bellwether.dev/blocks","package":"p","blocks":[` + list + "]}"
 		}),
-		"names": repeated(12, func(i int) string { return fmt.Sprintf(`{"schema":"olm.package","name":"%d%s"}`, i, long) }),
-		"problems": repeated(150_000, func(int) string {
+		"names": repeated(documents, func(i int) string {
+			return fmt.Sprintf(`{"schema":"olm.package","name":"%d%s"}`, i, long)
+		}),
+		"problems": repeated(1000*documents, func(int) string {
 			return `{"schema":"olm.channel","package":"p","name":"stable","entries":[]}`
 		}),
 	}
 }
 
-// TestReadsAreBounded reads hostile catalogs within a budget.
+// TestReadsAreBounded reads hostile catalogs within a budget, and such as have one document of the worst kind.
 func TestReadsAreBounded(t *testing.T) {
-	const budget = 16 << 20
-	ways := map[string]func(catalogs.Files) error{
-		"summary": func(f catalogs.Files) error { _, err := catalogs.Budget(budget).ReadSummary(f); return err },
-		"package": func(f catalogs.Files) error {
-			_, err := catalogs.Budget(budget).ReadPackageWith(f, "p", "p.v2.1.0")
-			return err
-		},
-	}
-	for name, files := range hostile() {
-		for way, read := range ways {
-			t.Run(way+" of "+name, func(t *testing.T) {
-				// Besides the budget, one document of up to 16 MiB is read and decoded.
-				untrustedtest.BoundPeak(t, budget+112<<20, func() {
-					if err := read(files); err != nil && !errors.Is(err, catalogs.ErrNotCatalog) &&
-						!errors.Is(err, catalogs.ErrInvalidPackage) {
-						t.Error(err)
-					}
+	for kind, test := range map[string]struct {
+		budget, decoding int
+		catalogs         map[string]catalogs.Files
+	}{
+		"many documents": {8 << 20, 48 << 20, hostile(18, 4<<20, 60_000)},
+		"one document":   {48 << 20, 112 << 20, hostile(1, 15<<20, 190_000)},
+	} {
+		ways := map[string]func(catalogs.Files) error{
+			"summary": func(f catalogs.Files) error { _, err := catalogs.Budget(test.budget).ReadSummary(f); return err },
+			"package": func(f catalogs.Files) error {
+				_, err := catalogs.Budget(test.budget).ReadPackageWith(f, "p", "p.v2.1.0")
+				return err
+			},
+		}
+		for name, files := range test.catalogs {
+			for way, read := range ways {
+				t.Run(kind+" "+way+" of "+name, func(t *testing.T) {
+					untrustedtest.BoundPeak(t, test.budget+test.decoding, func() {
+						if err := read(files); err != nil && !errors.Is(err, catalogs.ErrNotCatalog) &&
+							!errors.Is(err, catalogs.ErrInvalidPackage) {
+							t.Error(err)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }
@@ -121,7 +129,7 @@ func TestBudgetIsNamed(t *testing.T) {
 		"summary": func(f catalogs.Files) error { _, err := catalogs.Budget(8 << 20).ReadSummary(f); return err },
 		"package": func(f catalogs.Files) error { _, err := catalogs.Budget(8<<20).ReadPackageWith(f, "p"); return err },
 	} {
-		err := read(hostile()["entries"])
+		err := read(hostile(4, 1, 190_000)["entries"])
 		const want = `document 4: not a file-based catalog: with this document of package "p", what is needed of the ` +
 			`catalog takes more than 8 MiB`
 		if !errors.Is(err, catalogs.ErrNotCatalog) || !strings.Contains(err.Error(), want) {
