@@ -14,12 +14,14 @@ import (
 
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // Errors of this package wrap one of these.
@@ -66,6 +68,8 @@ type Bundle struct {
 
 	// values counts the keys and values of the manifests.
 	values int
+	// reduce, if set, is applied to each object as soon as it is read.
+	reduce func(*Object) *Object
 }
 
 // Manifests returns all manifests as JSON, as a catalog carries them. It is an error if objects of the bundle were
@@ -100,7 +104,7 @@ func (b *Bundle) object(kind, name string) *Object {
 }
 
 // FromManifests returns the bundle of manifests, JSON or YAML, as a catalog or an image has them. The annotations may
-// be nil. Errors wrap ErrNotBundle.
+// be nil. Errors wrap ErrNotBundle or ErrTooLarge.
 func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, error) {
 	b := &Bundle{Annotations: maps.Clone(annotations)}
 	for i, text := range manifests {
@@ -109,6 +113,33 @@ func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, 
 		}
 	}
 	return b, b.assemble()
+}
+
+// RightsOf is FromManifests for those who judge what a bundle may do, in less memory. Objects other than the
+// ClusterServiceVersion and those of RBAC have no more than their apiVersion, kind and name, and there are no CRDs.
+func RightsOf(manifests [][]byte) (*Bundle, error) {
+	b := &Bundle{reduce: func(o *Object) *Object {
+		if o.GetKind() == kindCSV || o.GroupVersionKind().Group == rbacv1.GroupName {
+			return o
+		}
+		return o.Reduced(map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(),
+			"metadata": map[string]any{"name": o.GetName()}})
+	}}
+	for i, text := range manifests {
+		if err := b.addFile(fmt.Sprintf("manifests/%d", i), text); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.assemble()
+}
+
+// CheckCSV returns an error that wraps ErrTooLarge if a ClusterServiceVersion, as JSON or YAML, has too many values to
+// be decoded into its type.
+func CheckCSV(text []byte) error {
+	if untrusted.Values(text) > MaxCSVValues {
+		return fmt.Errorf("%w: its %s has more than %d keys and values", ErrTooLarge, kindCSV, MaxCSVValues)
+	}
+	return nil
 }
 
 // assemble fills what follows from the objects and annotations.
@@ -125,6 +156,7 @@ func (b *Bundle) assemble() error {
 		switch gvk := o.GroupVersionKind(); {
 		case gvk.Kind == kindCSV: // OLM and opm find it by its kind, whatever its apiVersion
 			err = b.addCSV(o)
+		case b.reduce != nil: // has no definitions
 		case gvk.Kind == kindCRD && gvk.GroupVersion() == apiextensionsv1.SchemeGroupVersion:
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			err = o.into(crd)
@@ -163,6 +195,9 @@ func (b *Bundle) addCSV(o *Object) error {
 			return fmt.Errorf("%w: %s, line %d: spec.version %q: %w: %w", ErrNotBundle, o.File,
 				o.Position("spec", "version"), text, ErrVersion, err)
 		}
+	}
+	if err := CheckCSV(o.text); err != nil {
+		return err
 	}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	if err := o.into(csv); err != nil {

@@ -206,16 +206,89 @@ func TestAliasBombs(t *testing.T) {
 	}
 }
 
-// TestManyValues has manifests that are small each, and too many together.
+// TestManyValues has manifests that are small each, and too many together, and a ClusterServiceVersion with too many.
 func TestManyValues(t *testing.T) {
-	files := map[string]string{}
-	for i := range 12 {
-		files[fmt.Sprintf("manifests/%d.json", i)] = `{"apiVersion":"v1","kind":"ConfigMap","x":[` +
-			strings.Repeat("1,", 200_000) + "1]}"
+	many := map[string]string{}
+	for i := range 4 {
+		many[fmt.Sprintf("manifests/%d.json", i)] = `{"apiVersion":"v1","kind":"ConfigMap","x":[` +
+			strings.Repeat("1,", 80_000) + "1]}"
 	}
-	_, err := bundles.Read(bundleFS(files))
-	if !errors.Is(err, bundles.ErrTooLarge) || !strings.Contains(err.Error(), "2000000 keys and values") {
-		t.Errorf("got %v", err)
+	for says, files := range map[string]map[string]string{
+		"manifests have more than 300000 keys and values":           many,
+		"ClusterServiceVersion has more than 80000 keys and values": {"manifests/csv.yaml": largeCSV(40_100)},
+	} {
+		_, err := bundles.Read(bundleFS(files))
+		if !errors.Is(err, bundles.ErrTooLarge) || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q", err, says)
+		}
+	}
+}
+
+// largeCSV has so many Deployments, each of which is "{}" as text and 920 bytes in memory.
+func largeCSV(deployments int) string {
+	return `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1.0.0"},` +
+		`"spec":{"version":"1.0.0","install":{"spec":{"deployments":[` + strings.Repeat("{},", deployments-1) + "{}]}}}}"
+}
+
+// largeCRD has so many schemas, each of which is "{}" as text and 512 bytes in memory.
+func largeCRD(schemas int) string {
+	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"c"},"spec":` +
+		`{"versions":[{"schema":{"openAPIV3Schema":{"allOf":[` + strings.Repeat("{},", schemas-1) + "{}]}}}]}}"
+}
+
+// TestWorstBundles are as large as is just permitted, and of what takes the most memory.
+func TestWorstBundles(t *testing.T) {
+	small := largeCSV(1)
+	for name, test := range map[string]struct {
+		manifests     []string
+		whole, rights int
+	}{
+		"deployments": {manifests: []string{largeCSV(39_900)}, whole: 64 << 20, rights: 64 << 20},
+		"schemas":     {manifests: []string{small, largeCRD(149_000)}, whole: 128 << 20, rights: 24 << 20},
+		"objects": {manifests: []string{small, `{"apiVersion":"v1","kind":"ConfigMap","x":[` +
+			strings.Repeat(`{"":0},`, 99_000) + "0]}"}, whole: 48 << 20, rights: 48 << 20},
+		"many objects": {manifests: append(slices.Repeat([]string{`{"apiVersion":"v1","kind":"ConfigMap","x":[` +
+			strings.Repeat(`{"":0},`, 9_900) + "0]}"}, 10), small), whole: 48 << 20, rights: 8 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var manifests [][]byte
+			for _, m := range test.manifests {
+				manifests = append(manifests, []byte(m))
+			}
+			untrustedtest.BoundPeak(t, test.whole, func() {
+				if _, err := bundles.FromManifests(manifests, nil); err != nil {
+					t.Error(err)
+				}
+			})
+			untrustedtest.BoundPeak(t, test.rights, func() {
+				if _, err := bundles.RightsOf(manifests); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestRightsOf finds the same rights as in the whole bundle, and the names of everything else.
+func TestRightsOf(t *testing.T) {
+	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r"},"rules":[{"x":1}]}`
+	const account = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"s"},"secrets":[{"name":"x"}]}`
+	b, err := bundles.RightsOf([][]byte{[]byte(largeCSV(2)), []byte(role), []byte(account), []byte(largeCRD(2))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs); n != 2 || len(b.CRDs) != 0 {
+		t.Errorf("%d Deployments, %d definitions", n, len(b.CRDs))
+	}
+	if b.Objects[1].Object["rules"] == nil {
+		t.Error("the Role has no rules")
+	}
+	want := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "s"}}
+	if diff := cmp.Diff(want, b.Objects[2].Object); diff != "" {
+		t.Error(diff)
+	}
+	if got := b.Objects[3].GetKind() + b.Objects[3].GetName(); got != "CustomResourceDefinitionc" {
+		t.Errorf("the definition is %s", got)
 	}
 }
 
@@ -245,21 +318,27 @@ func TestRealBundles(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(csv, crd)
 	f.Add("a: &a [*a]", "{}")
+	f.Add(largeCSV(1000), crd)
+	f.Add(csv, largeCRD(1000))
+	f.Add(csv, `{"apiVersion":"v1","kind":"ConfigMap","x":[`+strings.Repeat(`{"":0},`, 2000)+"0]}")
+	f.Add(csv+untrustedtest.AliasBomb("x"), crd)
 	f.Fuzz(func(t *testing.T, one, two string) {
-		b, err := bundles.Read(bundleFS(map[string]string{"manifests/csv.yaml": one, "manifests/things.yaml": two}))
-		if err != nil {
-			if !errors.Is(err, bundles.ErrNotBundle) {
-				t.Error(err)
+		untrustedtest.Bound(t, len(one)+len(two), 8<<20, 8<<10, func() {
+			b, err := bundles.Read(bundleFS(map[string]string{"manifests/csv.yaml": one, "manifests/things.yaml": two}))
+			if err != nil {
+				if !errors.Is(err, bundles.ErrNotBundle) {
+					t.Error(err)
+				}
+				return
 			}
-			return
-		}
-		if b.CSV == nil || b.Name == "" {
-			t.Error("a bundle without its CSV")
-		}
-		for _, o := range b.Objects {
-			if line := o.Position("spec", 0, "x"); line < 1 {
-				t.Errorf("%s: line %d", o.File, line)
+			if b.CSV == nil || b.Name == "" {
+				t.Error("a bundle without its CSV")
 			}
-		}
+			for _, o := range b.Objects {
+				if line := o.Position("spec", 0, "x"); line < 1 {
+					t.Errorf("%s: line %d", o.File, line)
+				}
+			}
+		})
 	})
 }

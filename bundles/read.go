@@ -30,8 +30,11 @@ const (
 
 	// MaxBytes bounds the files of one bundle. What OLM can install is well below.
 	MaxBytes = 32 << 20
-	// MaxValues bounds the keys and values of all manifests of one bundle.
-	MaxValues = 5 * untrusted.MaxValues
+	// MaxValues bounds the keys and values of all manifests of one bundle. A value takes up to 350 bytes in a definition,
+	// as each schema is a large structure. Published bundles have some ten thousand values.
+	MaxValues = 300_000
+	// MaxCSVValues bounds those of a ClusterServiceVersion, where a value takes up to 600 bytes.
+	MaxCSVValues = 80_000
 )
 
 // Read reads a bundle folder. Errors wrap ErrNotBundle or ErrTooLarge, or are those of the file system.
@@ -182,6 +185,9 @@ func (b *Bundle) addFile(file string, text []byte) error {
 		o, err := parseObject(file, line, document)
 		if err != nil {
 			return err
+		}
+		if o != nil && b.reduce != nil {
+			o = b.reduce(o)
 		}
 		if o != nil {
 			b.Objects = append(b.Objects, o)

@@ -63,7 +63,8 @@ func ReadValidGraphs(files Files) ([]*Package, map[string]error, error) {
 
 // readDrafts reads all documents.
 func readDrafts(files Files, take func(pkg string, b *Bundle) error) (*eachReader, error) {
-	r := &eachReader{reader: newReader(func(string) bool { return true }), take: take, jobs: make(chan job)}
+	r := &eachReader{reader: newReader(DefaultBudget, func(string) bool { return true }), take: take,
+		jobs: make(chan job)}
 	if err := r.readEach(files); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func readDrafts(files Files, take func(pkg string, b *Bundle) error) (*eachReade
 
 // ReadEachOf is ReadEach for one package; nothing of the others is kept.
 func ReadEachOf(files Files, name string, take func(b *Bundle) error) (*Package, error) {
-	r := &eachReader{reader: newReader(func(pkg string) bool { return pkg == name }), jobs: make(chan job),
+	r := &eachReader{reader: newReader(DefaultBudget, func(pkg string) bool { return pkg == name }), jobs: make(chan job),
 		take: func(_ string, b *Bundle) error { return take(b) }}
 	r.skip = isBundleOfOthers([]string{name})
 	if err := r.readEach(files); err != nil {
@@ -212,7 +213,12 @@ func (r *eachReader) parse(j job) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.documents++
-	r.draft(in.Package).keep(b, problem)
+	d := r.draft(in.Package)
+	before := d.cost
+	d.keep(b, problem)
+	if err := r.spend(in.Package, d.cost-before); err != nil {
+		return fmt.Errorf("read catalog file %q: document %d: %w", j.file, j.n, err)
+	}
 	return nil
 }
 
@@ -236,12 +242,12 @@ func (d *draft) keep(b *Bundle, problem error) {
 		problem = fmt.Errorf("bundle %q is declared twice", b.Name)
 	}
 	if problem != nil {
-		d.problems = append(d.problems, problem)
+		d.addProblem(problem)
 		return
 	}
 	graph := *b
 	graph.Objects, graph.RelatedImages = nil, nil
 	graph.Properties = slices.DeleteFunc(slices.Clone(b.Properties),
 		func(p registryv1.Property) bool { return p.Type == registryv1.PropertyCSVMetadata })
-	d.pkg.Bundles[b.Name] = &graph
+	d.addGraph(&graph)
 }

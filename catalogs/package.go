@@ -74,7 +74,9 @@ type Bundle struct {
 	// Properties are in the catalog's order, without the bundle objects.
 	Properties []registryv1.Property
 	// Objects are the bundle's manifests as JSON, when the catalog carries them.
-	Objects       [][]byte
+	Objects [][]byte
+	// Inlined says that the catalog carries the manifests, also where they were not read.
+	Inlined       bool `json:"-"`
 	RelatedImages []RelatedImage
 	Deprecation   string
 }

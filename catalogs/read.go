@@ -5,6 +5,7 @@ package catalogs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,12 @@ func ReadPackage(files Files, name string) (*Package, error) {
 // ReadPackageWith is ReadPackage, but keeps the manifests of the named bundles only: the graph is whole, and memory is
 // bounded by those bundles and the largest document.
 func ReadPackageWith(files Files, name string, bundles ...string) (*Package, error) {
-	r := newReader(func(pkg string) bool { return pkg == name })
+	return DefaultBudget.ReadPackageWith(files, name, bundles...)
+}
+
+// ReadPackageWith is the function of that name, within the budget.
+func (b Budget) ReadPackageWith(files Files, name string, bundles ...string) (*Package, error) {
+	r := newReader(b, func(pkg string) bool { return pkg == name })
 	r.skip = isBundleOfOthers([]string{name})
 	r.keep = func(p registryv1.Property, bundle string) bool {
 		content := p.Type == registryv1.PropertyBundleObject || p.Type == registryv1.PropertyCSVMetadata
@@ -64,7 +70,7 @@ func ReadPackageWith(files Files, name string, bundles ...string) (*Package, err
 
 // ReadPackages is ReadPackage for several packages in one go, in the order of names.
 func ReadPackages(files Files, names ...string) ([]*Package, error) {
-	r := newReader(func(pkg string) bool { return slices.Contains(names, pkg) })
+	r := newReader(DefaultBudget, func(pkg string) bool { return slices.Contains(names, pkg) })
 	r.skip = isBundleOfOthers(names)
 	if err := r.read(files); err != nil {
 		return nil, err
@@ -82,7 +88,7 @@ func ReadPackages(files Files, names ...string) ([]*Package, error) {
 
 // ReadAll reads every package, sorted by name. It needs as much memory as the catalog has content.
 func ReadAll(files Files) ([]*Package, error) {
-	r := newReader(func(string) bool { return true })
+	r := newReader(unlimited, func(string) bool { return true })
 	if err := r.read(files); err != nil {
 		return nil, err
 	}
@@ -109,6 +115,11 @@ type reader struct {
 	names     map[string]bool
 	documents int
 	skipped   bool
+	// summary leaves out what only those need who install or show a package.
+	summary bool
+	// budget bounds kept, the estimate of what is kept.
+	budget Budget
+	kept   int
 }
 
 type draft struct {
@@ -117,12 +128,16 @@ type draft struct {
 	// notes are deprecations, applied once everything they refer to has been read.
 	notes    []deprecationEntry
 	blocks   []Block
-	problems []error
+	problems problems
+	// cost estimates the memory of all this.
+	cost int
+	// values are those of properties; versions of an operator have most of them in common.
+	values map[string]json.RawMessage
 }
 
-func newReader(wanted func(string) bool) *reader {
-	return &reader{wanted: wanted, keep: func(registryv1.Property, string) bool { return true },
-		drafts: map[string]*draft{}, names: map[string]bool{}}
+func newReader(budget Budget, wanted func(string) bool) *reader {
+	return &reader{wanted: wanted, budget: cmp.Or(budget, DefaultBudget),
+		keep: func(registryv1.Property, string) bool { return true }, drafts: map[string]*draft{}, names: map[string]bool{}}
 }
 
 func (r *reader) read(files Files) error {
@@ -206,9 +221,8 @@ func (r *reader) add(doc []byte) error {
 		return fmt.Errorf("%w: the document has no schema", ErrNotCatalog)
 	case schemaPackage:
 		pkg = in.Name
-		r.names[pkg] = true
-		if len(r.names) > maxPackages {
-			return fmt.Errorf("%w: it has more than %d packages", ErrNotCatalog, maxPackages)
+		if err := r.addName(pkg); err != nil {
+			return err
 		}
 	case schemaChannel, schemaBundle, schemaDeprecation, SchemaBlocks:
 	default:
@@ -218,18 +232,35 @@ func (r *reader) add(doc []byte) error {
 	if !r.wanted(pkg) {
 		return nil
 	}
+	if r.summary {
+		in.Description, in.Icon, in.Image, in.RelatedImages = "", nil, "", nil
+	}
 	d := r.draft(pkg)
+	before := d.cost
 	if err := d.add(in, r.keep); err != nil {
 		// A wrong document spoils its package, not the catalog.
-		d.problems = append(d.problems, err)
+		d.addProblem(err)
 	}
-	return nil
+	return r.spend(pkg, d.cost-before)
+}
+
+// addName remembers the name of a package.
+func (r *reader) addName(pkg string) error {
+	if r.names[pkg] {
+		return nil
+	}
+	r.names[pkg] = true
+	if len(r.names) > maxPackages {
+		return fmt.Errorf("%w: it has more than %d packages", ErrNotCatalog, maxPackages)
+	}
+	return r.spend(pkg, costPackage+len(pkg))
 }
 
 func (r *reader) draft(pkg string) *draft {
 	d, ok := r.drafts[pkg]
 	if !ok {
-		d = &draft{pkg: &Package{Name: pkg, Channels: map[string]*Channel{}, Bundles: map[string]*Bundle{}}}
+		d = &draft{pkg: &Package{Name: pkg, Channels: map[string]*Channel{}, Bundles: map[string]*Bundle{}},
+			values: map[string]json.RawMessage{}}
 		r.drafts[pkg] = d
 	}
 	return d
@@ -267,6 +298,9 @@ func (d *draft) add(in document, keep func(registryv1.Property, string) bool) er
 		return d.addBundle(in, keep)
 	case SchemaBlocks:
 		d.blocks = append(d.blocks, in.Blocks...)
+		for _, b := range in.Blocks {
+			d.cost += b.cost()
+		}
 		return nil
 	default:
 		return d.addDeprecations(in)
@@ -279,6 +313,10 @@ func (d *draft) addPackage(in document) error {
 	}
 	d.declared = true
 	d.pkg.DefaultChannel, d.pkg.Description, d.pkg.Icon = in.DefaultChannel, in.Description, in.Icon
+	d.cost += costPackage + len(in.DefaultChannel) + len(in.Description)
+	if in.Icon != nil {
+		d.cost += len(in.Icon.Data) + len(in.Icon.MediaType)
+	}
 	return nil
 }
 
@@ -294,6 +332,11 @@ func (d *draft) addChannel(in document) error {
 		if err := json.Unmarshal(in.Entries, &c.Entries); err != nil {
 			return fmt.Errorf("decode entries of channel %q: %w", in.Name, err)
 		}
+		c.Entries = slices.Clone(c.Entries) // the decoder leaves room for more
+	}
+	d.cost += costChannel + len(in.Name)
+	for _, e := range c.Entries {
+		d.cost += e.cost()
 	}
 	d.pkg.Channels[in.Name] = c
 	return nil
@@ -313,8 +356,35 @@ func (d *draft) addBundle(in document, keep func(registryv1.Property, string) bo
 	if err := b.fill(in.Properties, keep); err != nil {
 		return fmt.Errorf("bundle %q: %w", in.Name, err)
 	}
-	d.pkg.Bundles[in.Name] = b
+	d.addGraph(b)
 	return nil
+}
+
+// addGraph adds a bundle that is kept as it is.
+func (d *draft) addGraph(b *Bundle) {
+	for i, p := range b.Properties {
+		if known, ok := d.values[string(p.Value)]; ok {
+			b.Properties[i].Value = known
+			d.cost -= len(p.Value)
+			continue
+		}
+		if len(p.Value) <= maxShared {
+			d.values[string(p.Value)] = p.Value
+			d.cost += costProperty + len(p.Value)
+		}
+	}
+	d.cost += b.cost()
+	d.pkg.Bundles[b.Name] = b
+}
+
+// maxShared bounds the values that bundles share: larger ones differ from version to version.
+const maxShared = 512
+
+// addProblem remembers why the package is invalid.
+func (d *draft) addProblem(err error) {
+	if d.problems.add(err) {
+		d.cost += costProblem + len(err.Error())
+	}
 }
 
 // identify reads the bundle's version from its one olm.package property.
@@ -350,6 +420,7 @@ func (b *Bundle) identify(pkg string, properties []registryv1.Property) error {
 
 func (b *Bundle) fill(properties []registryv1.Property, keep func(registryv1.Property, string) bool) error {
 	for _, p := range properties {
+		b.Inlined = b.Inlined || p.Type == registryv1.PropertyBundleObject
 		switch {
 		case !keep(p, b.Name):
 		case p.Type == registryv1.PropertyBundleObject:
@@ -384,7 +455,7 @@ func canonical(value []byte) ([]byte, error) {
 	if err := encoder.Encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSpace(out.Bytes()), nil
+	return bytes.Clone(bytes.TrimSpace(out.Bytes())), nil
 }
 
 // decodeObject unwraps a manifest; those written as YAML become JSON, as operator-registry does it.
@@ -423,6 +494,9 @@ func (d *draft) addDeprecations(in document) error {
 		return fmt.Errorf("decode deprecations: %w", err)
 	}
 	d.notes = append(d.notes, notes...)
+	for _, n := range notes {
+		d.cost += n.cost()
+	}
 	return nil
 }
 
@@ -437,7 +511,7 @@ func (d *draft) applyDeprecations() {
 		case n.Reference.Schema == schemaBundle && b != nil:
 			b.Deprecation = n.Message
 		default:
-			d.problems = append(d.problems, fmt.Errorf("a deprecation refers to %s %q, which does not exist",
+			d.addProblem(fmt.Errorf("a deprecation refers to %s %q, which does not exist",
 				strings.TrimPrefix(n.Reference.Schema, "olm."), n.Reference.Name))
 		}
 	}

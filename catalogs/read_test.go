@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 const yamlCatalog = `---
@@ -258,29 +259,41 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(catalogtest.Graph("p", "1.0.0 replaces 1.1.0\n1.1.0 replaces 1.0.0")))
 	f.Add([]byte(`{"schema":"olm.package","name":"p"}---` + "\nschema: olm.channel\npackage: p\n"))
 	f.Add([]byte("{\"Schema\":\"olm.package\"}\n---\n- 1\n"))
+	for _, seed := range []string{
+		`{"schema":"olm.channel","package":"p","name":"c","entries":[` + strings.Repeat("{},", 999) + "{}]}",
+		`{"schema":"olm.package","name":"p","description":"` + strings.Repeat("x", 8<<10) + `"}`,
+		`{"schema":"olm.bundle","package":"p","name":"p.v2.0.0","properties":[` + strings.Repeat(`{"type":"x"},`, 99) +
+			"{}]}",
+		`{"schema":"bellwether.dev/blocks","package":"p","blocks":[` + strings.Repeat("{},", 999) + "{}]}",
+		"schema: olm.package\nname: p\n" + untrustedtest.AliasBomb("x"),
+	} {
+		f.Add([]byte(catalogtest.Graph("p", "1.0.0") + seed))
+	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		files := func() catalogs.Files { return catalogs.SingleFile("f", bytes.NewReader(content)) }
-		p, err := catalogs.ReadPackage(files(), "p")
-		if _, sumErr := catalogs.ReadSummary(files()); err == nil && sumErr != nil {
-			t.Errorf("the package reads but the summary does not: %v", sumErr)
-		}
-		if err != nil {
-			return
-		}
-		if err := p.Validate(); err != nil {
-			t.Errorf("the reader passed an invalid package: %v", err)
-		}
-		for name, c := range p.Channels {
-			head, err := p.Target(name, "")
-			if err != nil {
-				t.Errorf("valid channel without a head: %v", err)
-				continue
+		untrustedtest.Bound(t, len(content), 8<<20, 8<<10, func() {
+			files := func() catalogs.Files { return catalogs.SingleFile("f", bytes.NewReader(content)) }
+			p, err := catalogs.ReadPackage(files(), "p")
+			if _, sumErr := catalogs.ReadSummary(files()); err == nil && sumErr != nil {
+				t.Errorf("the package reads but the summary does not: %v", sumErr)
 			}
-			for _, e := range c.Entries {
-				if _, err := p.Path(name, e.Name, head.Name); err != nil && !errors.Is(err, catalogs.ErrNoPath) {
-					t.Errorf("path: %v", err)
+			if err != nil {
+				return
+			}
+			if err := p.Validate(); err != nil {
+				t.Errorf("the reader passed an invalid package: %v", err)
+			}
+			for name, c := range p.Channels {
+				head, err := p.Target(name, "")
+				if err != nil {
+					t.Errorf("valid channel without a head: %v", err)
+					continue
+				}
+				for _, e := range c.Entries {
+					if _, err := p.Path(name, e.Name, head.Name); err != nil && !errors.Is(err, catalogs.ErrNoPath) {
+						t.Errorf("path: %v", err)
+					}
 				}
 			}
-		}
+		})
 	})
 }

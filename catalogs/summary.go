@@ -57,8 +57,12 @@ func (s Summary) Package(name string) (PackageSummary, error) {
 
 // ReadSummary reads what a catalog offers. One invalid package does not spoil the others: its summary says what is
 // wrong with it. Errors wrap ErrNotCatalog or are those of the files.
-func ReadSummary(files Files) (Summary, error) {
-	r := newReader(func(string) bool { return true })
+func ReadSummary(files Files) (Summary, error) { return DefaultBudget.ReadSummary(files) }
+
+// ReadSummary is the function of that name, within the budget.
+func (b Budget) ReadSummary(files Files) (Summary, error) {
+	r := newReader(b, func(string) bool { return true })
+	r.summary = true
 	r.keep = func(p registryv1.Property, _ string) bool { return p.Type == registryv1.PropertyGVK }
 	if err := r.read(files); err != nil {
 		return Summary{}, err

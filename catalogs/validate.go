@@ -27,8 +27,8 @@ func (p *Package) Validate() error {
 	if err := p.checkSize(); err != nil {
 		return fmt.Errorf("%w %q: %w", ErrInvalidPackage, p.Name, err)
 	}
-	var problems []error
-	report := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	var found problems
+	report := func(format string, args ...any) { found.add(fmt.Errorf(format, args...)) }
 	if p.Name == "" {
 		report("it has no name")
 	}
@@ -46,10 +46,29 @@ func (p *Package) Validate() error {
 	for _, problem := range p.validateBundles() {
 		report("%w", problem)
 	}
-	if len(problems) == 0 {
+	if len(found) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w %q: %w", ErrInvalidPackage, p.Name, errors.Join(problems...))
+	return fmt.Errorf("%w %q: %w", ErrInvalidPackage, p.Name, errors.Join(found...))
+}
+
+// maxProblems bounds those that are named of one package or channel.
+const maxProblems = 100
+
+var errMore = errors.New("and there is more")
+
+// problems are why a package is invalid, up to maxProblems.
+type problems []error
+
+// add reports whether there was room.
+func (p *problems) add(err error) bool {
+	if len(*p) == maxProblems {
+		err = errMore
+	}
+	if len(*p) <= maxProblems {
+		*p = append(*p, err)
+	}
+	return len(*p) <= maxProblems
 }
 
 func (p *Package) checkSize() error {
@@ -70,20 +89,20 @@ func (p *Package) checkSize() error {
 
 func (p *Package) validateBundles() []error {
 	offered := p.offered()
-	var problems []error
+	var found problems
 	byVersion := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(p.Bundles)) {
 		b := p.Bundles[name]
 		if other, ok := byVersion[b.VersionString()]; ok {
-			problems = append(problems, fmt.Errorf("bundles %q and %q have the same version %s", other, name,
+			found.add(fmt.Errorf("bundles %q and %q have the same version %s", other, name,
 				b.VersionString()))
 		}
 		byVersion[b.VersionString()] = name
 		if !offered[name] {
-			problems = append(problems, fmt.Errorf("bundle %q is in no channel", name))
+			found.add(fmt.Errorf("bundle %q is in no channel", name))
 		}
 	}
-	return problems
+	return found
 }
 
 // offered returns the names of the entries of all channels.
@@ -111,31 +130,31 @@ func (p *Package) validateChannel(c *Channel) []error {
 	if len(c.Entries) == 0 {
 		return []error{errors.New("it has no entry")}
 	}
-	var problems []error
+	var found problems
 	seen := map[string]bool{}
 	for _, e := range c.Entries {
 		if seen[e.Name] {
-			problems = append(problems, fmt.Errorf("entry %q is there twice", e.Name))
+			found.add(fmt.Errorf("entry %q is there twice", e.Name))
 		}
 		seen[e.Name] = true
 		if p.Bundles[e.Name] == nil {
-			problems = append(problems, fmt.Errorf("entry %q has no bundle", e.Name))
+			found.add(fmt.Errorf("entry %q has no bundle", e.Name))
 		}
 		if slices.Contains(e.Skips, "") {
-			problems = append(problems, fmt.Errorf("entry %q skips a bundle without a name", e.Name))
+			found.add(fmt.Errorf("entry %q skips a bundle without a name", e.Name))
 		}
 		if e.SkipRange == "" {
 			continue
 		}
 		if _, err := semver.ParseRange(e.SkipRange); err != nil {
-			problems = append(problems, fmt.Errorf("entry %q has a skipRange %q that is no version range: %w", e.Name,
+			found.add(fmt.Errorf("entry %q has a skipRange %q that is no version range: %w", e.Name,
 				e.SkipRange, err))
 		}
 	}
 	if err := c.validateChain(); err != nil {
-		problems = append(problems, err)
+		found.add(err)
 	}
-	return problems
+	return found
 }
 
 // validateChain walks from the head along replaces. As in operator-registry, the walk ends where it meets a skipped

@@ -23,6 +23,9 @@ type Catalogs struct {
 	secrets PullSecrets
 }
 
+// budget bounds what one read of a catalog keeps: docs/reference/limits.md says what that leaves of the hub's memory.
+const budget = 128 << 20
+
 // keptBytes bounds the memory: every change of an OperatorInstall asks for its
 // package, which is small without its manifests.
 const keptBytes = 64 << 20
@@ -31,7 +34,7 @@ const keptBytes = 64 << 20
 // cacheDir means that it keeps nothing on disk.
 func NewCatalogs(cacheDir string) *Catalogs {
 	images := oci.NewClient(oci.Options{CacheDir: cacheDir})
-	return &Catalogs{client: images, loader: load.New(images, load.Options{MaxBytes: keptBytes})}
+	return &Catalogs{client: images, loader: load.New(images, load.Options{MaxBytes: keptBytes, Budget: budget})}
 }
 
 // Close must be called when the process ends in order: what is being read is not held against its catalog then.
@@ -96,6 +99,12 @@ func (c *Catalogs) Bundles(ctx context.Context, namespace string, source v1alpha
 		return nil, err
 	}
 	return c.loader.Bundles(ctx, s, digest, name, bundles...)
+}
+
+// Decode calls decode, which decodes bundles of the catalog with that digest. If it takes the hub's memory, the digest
+// is not read again.
+func (c *Catalogs) Decode(ctx context.Context, digest string, decode func() error) error {
+	return c.loader.Decode(ctx, digest, decode)
 }
 
 // Reason names what is wrong with a catalog in the terms of the API.

@@ -16,6 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/build"
 	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // FuzzAssemble makes bundles of what may be manifests: an ErrInput, or a bundle that package bundles reads, whose files
@@ -40,9 +41,11 @@ func FuzzAssemble(f *testing.F) {
 	f.Add([]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: " +
 		"{conversion: {strategy: Webhook, webhook: {clientConfig: {}}}, versions: [{}]}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := assembles(text); err != nil {
-			t.Error(err)
-		}
+		untrustedtest.Bound(t, len(text), 32<<20, 16<<10, func() {
+			if err := assembles(text); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 }
 

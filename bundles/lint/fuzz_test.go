@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // FuzzLint lints whatever can be read as a bundle at all: one manifest that may
@@ -34,32 +35,34 @@ func FuzzLint(f *testing.F) {
 	}
 	published := readBundle(f, base)
 	f.Fuzz(func(t *testing.T, csv, other []byte) {
-		b, err := bundles.FromManifests([][]byte{csv, other}, published.Annotations)
-		if err != nil {
-			if !errors.Is(err, bundles.ErrNotBundle) && !errors.Is(err, bundles.ErrTooLarge) {
-				t.Fatalf("an error of no kind: %v", err)
+		untrustedtest.Bound(t, len(csv)+len(other), 64<<20, 16<<10, func() {
+			b, err := bundles.FromManifests([][]byte{csv, other}, published.Annotations)
+			if err != nil {
+				if !errors.Is(err, bundles.ErrNotBundle) && !errors.Is(err, bundles.ErrTooLarge) {
+					t.Fatalf("an error of no kind: %v", err)
+				}
+				return
 			}
-			return
-		}
-		in := Input{Bundle: b, History: []*bundles.Bundle{published}, Images: knownImages{}}
-		in.Predecessor = Predecessor(b, in.History)
-		report := Run(in, Options{Now: today})
-		for _, found := range report.Findings {
-			if found.Message == "" || strings.Contains(found.Message, "\n") {
-				t.Errorf("a message is one line: %+v", found)
+			in := Input{Bundle: b, History: []*bundles.Bundle{published}, Images: knownImages{}}
+			in.Predecessor = Predecessor(b, in.History)
+			report := Run(in, Options{Now: today})
+			for _, found := range report.Findings {
+				if found.Message == "" || strings.Contains(found.Message, "\n") {
+					t.Errorf("a message is one line: %+v", found)
+				}
 			}
-		}
-		if _, err := report.JSON(); err != nil {
-			t.Error(err)
-		}
-		if _, err := report.SARIF("test"); err != nil {
-			t.Error(err)
-		}
-		report.Text(TextStyle{})
-		again := Run(in, Options{Now: today})
-		if report.Text(TextStyle{All: true}) != again.Text(TextStyle{All: true}) {
-			t.Error("two runs said different things")
-		}
+			if _, err := report.JSON(); err != nil {
+				t.Error(err)
+			}
+			if _, err := report.SARIF("test"); err != nil {
+				t.Error(err)
+			}
+			report.Text(TextStyle{})
+			again := Run(in, Options{Now: today})
+			if report.Text(TextStyle{All: true}) != again.Text(TextStyle{All: true}) {
+				t.Error("two runs said different things")
+			}
+		})
 	})
 }
 
@@ -69,12 +72,14 @@ func FuzzParseWaivers(f *testing.F) {
 	f.Add([]byte("waivers: [[]]"))
 	f.Add([]byte("{"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		waivers, err := ParseWaivers(text)
-		if err != nil && !errors.Is(err, ErrBadWaivers) {
-			t.Fatalf("an error of no kind: %v", err)
-		}
-		for _, w := range waivers {
-			w.covers(Finding{Rule: w.Rule, File: path.Join("manifests", w.File), Path: w.Path})
-		}
+		untrustedtest.Bound(t, len(text), 8<<20, 8<<10, func() {
+			waivers, err := ParseWaivers(text)
+			if err != nil && !errors.Is(err, ErrBadWaivers) {
+				t.Fatalf("an error of no kind: %v", err)
+			}
+			for _, w := range waivers {
+				w.covers(Finding{Rule: w.Rule, File: path.Join("manifests", w.File), Path: w.Path})
+			}
+		})
 	})
 }

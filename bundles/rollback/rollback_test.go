@@ -16,6 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // bundle makes a bundle of a version with definitions; an empty definition is none.
@@ -463,34 +464,36 @@ func FuzzClassify(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		read := func(number, fields string) *bundles.Bundle {
-			csv := fmt.Appendf(nil,
-				"{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: "+
-					"echo.v%s}, spec: {version: %s}}", number, number)
-			b, err := bundles.FromManifests([][]byte{csv, []byte(definition(version("v1", "stored", fields)))}, nil)
-			if err != nil {
-				t.Skip(err)
-			}
-			return b
-		}
-		older, newer := read("1.0.0", a), read("1.1.0", b)
-		if got := rollback.Classify(older, newer, nil, nil); got.Class == "" || got.Reason == "" ||
-			got.From != "echo.v1.0.0" {
-			t.Errorf("no answer: %+v", got)
-		}
-		if got := rollback.Classify(older, read("1.1.0", a), nil, nil); got.Class != registryv1.RollbackInPlace {
-			t.Errorf("the same schema: %+v", got)
-		}
-		for _, d := range newer.CRDs {
-			for _, v := range d.Spec.Versions {
-				if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil || v.Schema.OpenAPIV3Schema.Properties == nil {
-					continue
+		untrustedtest.Bound(t, len(a)+len(b), 32<<20, 64<<10, func() {
+			read := func(number, fields string) *bundles.Bundle {
+				csv := fmt.Appendf(nil,
+					"{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: "+
+						"echo.v%s}, spec: {version: %s}}", number, number)
+				b, err := bundles.FromManifests([][]byte{csv, []byte(definition(version("v1", "stored", fields)))}, nil)
+				if err != nil {
+					t.Skip(err)
 				}
-				v.Schema.OpenAPIV3Schema.Properties["added"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+				return b
 			}
-		}
-		if got := rollback.Classify(read("1.0.0", b), newer, nil, nil); got.Class != registryv1.RollbackInPlace {
-			t.Errorf("an optional field: %+v", got)
-		}
+			older, newer := read("1.0.0", a), read("1.1.0", b)
+			if got := rollback.Classify(older, newer, nil, nil); got.Class == "" || got.Reason == "" ||
+				got.From != "echo.v1.0.0" {
+				t.Errorf("no answer: %+v", got)
+			}
+			if got := rollback.Classify(older, read("1.1.0", a), nil, nil); got.Class != registryv1.RollbackInPlace {
+				t.Errorf("the same schema: %+v", got)
+			}
+			for _, d := range newer.CRDs {
+				for _, v := range d.Spec.Versions {
+					if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil || v.Schema.OpenAPIV3Schema.Properties == nil {
+						continue
+					}
+					v.Schema.OpenAPIV3Schema.Properties["added"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+				}
+			}
+			if got := rollback.Classify(read("1.0.0", b), newer, nil, nil); got.Class != registryv1.RollbackInPlace {
+				t.Errorf("an optional field: %+v", got)
+			}
+		})
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 const digest = "@sha256:1111111111111111111111111111111111111111111111111111111111111111"
@@ -206,20 +207,24 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(commented))
 	f.Add([]byte("a: &x [*x]"))
 	f.Add([]byte("bundles:\n- version: 1.0.0 # c\n# foot\n"))
+	f.Add([]byte(small + untrustedtest.AliasBomb("x")))
+	f.Add([]byte("bundles: [" + strings.Repeat("{},", 999) + "{}]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		file, err := ladder.Parse("fuzz.yaml", text)
-		if err != nil {
-			if !errors.Is(err, ladder.ErrInvalid) {
-				t.Fatalf("got %v, want an invalid ladder", err)
+		untrustedtest.Bound(t, len(text), 8<<20, 8<<10, func() {
+			file, err := ladder.Parse("fuzz.yaml", text)
+			if err != nil {
+				if !errors.Is(err, ladder.ErrInvalid) {
+					t.Fatalf("got %v, want an invalid ladder", err)
+				}
+				return
 			}
-			return
-		}
-		formatted, err := file.Format()
-		if err != nil {
-			return // It refuses rather than to write something else, which it has checked by itself.
-		}
-		if _, err := ladder.Parse("formatted.yaml", formatted); err != nil {
-			t.Fatalf("%v, in\n%s", err, formatted)
-		}
+			formatted, err := file.Format()
+			if err != nil {
+				return // It refuses rather than to write something else, which it has checked by itself.
+			}
+			if _, err := ladder.Parse("formatted.yaml", formatted); err != nil {
+				t.Fatalf("%v, in\n%s", err, formatted)
+			}
+		})
 	})
 }

@@ -48,7 +48,12 @@ func (l *Loader) back(ctx context.Context, r Request) (*catalogs.Package, regist
 	for _, name := range passed {
 		history = append(history, p.Bundles[name])
 	}
-	served, way, err := r.Back(p.Bundles[r.Next], p.Bundles[r.Installed.Name], history)
+	var served *catalogs.Bundle
+	var way registryv1.Rollback
+	err = l.Decode(ctx, r.Digest, func() (err error) {
+		served, way, err = r.Back(p.Bundles[r.Next], p.Bundles[r.Installed.Name], history)
+		return err
+	})
 	if err != nil {
 		return nil, none, err
 	}

@@ -32,6 +32,8 @@ type Catalogs interface {
 	Resolve(ctx context.Context, s oci.Source) (string, error)
 	Open(ctx context.Context, s oci.Source, digest string) (catalogs.Files, error)
 	BundleObjects(ctx context.Context, image string, a oci.Access) ([][]byte, error)
+	// Decode calls decode, and records that the digest is being read.
+	Decode(digest string, decode func() error) error
 }
 
 // Options configure a Loader.
@@ -39,6 +41,8 @@ type Options struct {
 	// MaxBytes bounds what is kept, by the size of the manifests and metadata; zero means 16 MiB. What is larger by
 	// itself is handed out but not kept.
 	MaxBytes int
+	// Budget bounds what one read of a catalog keeps; zero means catalogs.DefaultBudget.
+	Budget catalogs.Budget
 	// Timeout bounds one read of a catalog; zero means 10 minutes.
 	Timeout time.Duration
 	// Now is the clock of the back-off; nil means time.Now.
@@ -50,9 +54,12 @@ type Options struct {
 type Loader struct {
 	from    Catalogs
 	timeout time.Duration
-	flight  singleflight.Group
-	kept    *lru
-	failed  *failures
+	budget  catalogs.Budget
+	// decoding is taken by who decodes bundles: several at a time would take too much memory.
+	decoding chan struct{}
+	flight   singleflight.Group
+	kept     *lru
+	failed   *failures
 }
 
 // New returns a loader.
@@ -62,7 +69,7 @@ func New(from Catalogs, o Options) *Loader {
 		now = time.Now
 	}
 	return &Loader{from: from, timeout: cmp.Or(o.Timeout, 10*time.Minute), kept: newLRU(cmp.Or(o.MaxBytes, 16<<20)),
-		failed: &failures{now: now, by: map[string]failure{}}}
+		budget: o.Budget, decoding: make(chan struct{}, 1), failed: &failures{now: now, by: map[string]failure{}}}
 }
 
 // Resolve returns the digest of what a source holds now. It is never kept.
@@ -87,7 +94,7 @@ func (l *Loader) Summary(ctx context.Context, s oci.Source, digest string) (cata
 		if err != nil {
 			return catalogs.Summary{}, 0, err
 		}
-		summary, err := catalogs.ReadSummary(files)
+		summary, err := l.budget.ReadSummary(files)
 		return summary, sizeOfSummary(summary), err
 	})
 }
@@ -103,12 +110,24 @@ func (l *Loader) Package(ctx context.Context, s oci.Source, digest, name string,
 		if err != nil {
 			return nil, 0, err
 		}
-		p, err := catalogs.ReadPackageWith(files, name, bundles...)
+		p, err := l.budget.ReadPackageWith(files, name, bundles...)
 		if err != nil {
 			return nil, 0, err
 		}
 		return p, sizeOfPackage(p), nil
 	})
+}
+
+// Decode calls decode, which decodes bundles of a catalog with that digest, and waits until nobody else does. If it
+// takes the process's memory, the digest is not read again. An error of decode is returned as it is.
+func (l *Loader) Decode(ctx context.Context, digest string, decode func() error) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("decode bundles: %w", context.Cause(ctx))
+	case l.decoding <- struct{}{}:
+	}
+	defer func() { <-l.decoding }()
+	return l.from.Decode(digest, decode)
 }
 
 // Bundles returns a package with the manifests of the named bundles only, also of those that have them in an image. One
@@ -227,18 +246,20 @@ func (l *Loader) View(ctx context.Context, r Request) (view.View, error) {
 }
 
 func (l *Loader) build(ctx context.Context, r Request, p *catalogs.Package) (view.View, error) {
-	others, err := l.dependencies(ctx, r, p)
+	in := view.Input{Package: p, Channel: r.Channel, Installed: r.Installed, Next: r.Next, Present: r.Present,
+		MaxInline: r.MaxInline}
+	var err error
+	if in.Others, err = l.dependencies(ctx, r, p); err == nil {
+		in.Others, err = l.chosen(ctx, r, in)
+	}
 	if err != nil {
 		return view.View{}, fmt.Errorf("read dependencies of package %q: %w", r.Package, err)
 	}
-	v, err := view.Build(view.Input{
-		Package: p, Channel: r.Channel, Installed: r.Installed, Next: r.Next,
-		Others: others, Present: r.Present, MaxInline: r.MaxInline,
-	})
+	v, err := view.Build(in)
 	if err != nil || r.Permit == nil {
 		return v, err
 	}
-	return v, l.permit(ctx, r, v, append(others, p))
+	return v, l.permit(ctx, r, v, append(in.Others, p))
 }
 
 // permit has each bundle of a view judged that is served in full.
@@ -259,7 +280,8 @@ func (l *Loader) permit(ctx context.Context, r Request, v view.View, packages []
 				return fmt.Errorf("read image of bundle %q: %w", b.Name, err)
 			}
 		}
-		if err := r.Permit(b.Name, image, objects); err != nil {
+		judge := func() error { return r.Permit(b.Name, image, objects) }
+		if err := l.Decode(ctx, r.Digest, judge); err != nil {
 			return err
 		}
 	}
@@ -284,7 +306,7 @@ func covered(p *catalogs.Package, bundle string) (*catalogs.Package, error) {
 	if !ok || b.Image == "" || strings.Contains(b.Image, "@sha256:") {
 		return p, nil
 	}
-	if len(b.Objects) == 0 {
+	if !b.Inlined {
 		return nil, fmt.Errorf("%w: the catalog names the image of bundle %q by a tag (%s), so its signature does "+
 			"not cover what is there: publish the bundle by digest",
 			oci.ErrUnsigned, bundle, b.Image)
@@ -367,11 +389,34 @@ func (l *Loader) dependencies(ctx context.Context, r Request, p *catalogs.Packag
 	return out, nil
 }
 
-// dependency returns a package without its blocked versions, and everything that any of its bundles needs; nil where
-// nothing else is left of it.
-func (l *Loader) dependency(ctx context.Context, r Request, name string) (*catalogs.Package, []catalogs.Requirement,
-	error) {
-	p, err := l.wholePackage(ctx, r.Source, r.Digest, name)
+// chosen returns the packages of a view with the manifests of those bundles that the view has of them.
+func (l *Loader) chosen(ctx context.Context, r Request, in view.Input) ([]*catalogs.Package, error) {
+	if len(in.Others) == 0 {
+		return nil, nil
+	}
+	names, err := view.Dependencies(in)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*catalogs.Package, 0, len(in.Others))
+	for _, p := range in.Others {
+		if len(names[p.Name]) > 0 {
+			if p, _, err = l.dependency(ctx, r, p.Name, names[p.Name]...); err != nil {
+				return nil, err
+			}
+		}
+		if p != nil {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// dependency returns a package without its blocked versions, with the manifests of the named bundles, and everything
+// that any of its bundles needs; nil where nothing else is left of it.
+func (l *Loader) dependency(ctx context.Context, r Request, name string, bundles ...string) (*catalogs.Package,
+	[]catalogs.Requirement, error) {
+	p, err := l.Package(ctx, r.Source, r.Digest, name, bundles...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -421,21 +466,6 @@ func unblocked(p *catalogs.Package, blocks []catalogs.Block, present []string) *
 		}
 	}
 	return good
-}
-
-func (l *Loader) wholePackage(ctx context.Context, s oci.Source, digest, name string) (*catalogs.Package, error) {
-	k := key(s, "whole", digest, name)
-	return once(ctx, l, failureKey(s, digest), k, func(ctx context.Context) (*catalogs.Package, int, error) {
-		files, err := l.from.Open(ctx, s, digest)
-		if err != nil {
-			return nil, 0, err
-		}
-		p, err := catalogs.ReadPackage(files, name)
-		if err != nil {
-			return nil, 0, err
-		}
-		return p, sizeOfPackage(p), nil
-	})
 }
 
 func requirements(p *catalogs.Package, bundles ...string) ([]catalogs.Requirement, error) {

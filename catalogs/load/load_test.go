@@ -35,6 +35,7 @@ type fake struct {
 	wait    chan struct{}
 	fail    error
 	objects [][]byte
+	decoded []string
 }
 
 func (f *fake) Resolve(context.Context, oci.Source) (string, error) { return "sha256:1", nil }
@@ -45,6 +46,11 @@ func (f *fake) Open(context.Context, oci.Source, string) (catalogs.Files, error)
 		<-f.wait
 	}
 	return catalogs.SingleFile("f", strings.NewReader(f.content)), f.fail
+}
+
+func (f *fake) Decode(digest string, decode func() error) error {
+	f.decoded = append(f.decoded, digest)
+	return decode()
 }
 
 func (f *fake) BundleObjects(context.Context, string, oci.Access) ([][]byte, error) {
@@ -280,6 +286,31 @@ func TestView(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestDependenciesKeepServedManifests judges what is served of a dependency, whose manifests are read when it is known
+// which of its versions that is. The digest is marked while a bundle is decoded.
+func TestDependenciesKeepServedManifests(t *testing.T) {
+	_, p, _ := strings.Cut(needy(), "\n{\"schema\":\"olm.package\",\"name\":\"p\"")
+	f := &fake{content: catalog(t, catalogtest.Options{Packages: 1, Versions: 20}) +
+		`{"schema":"olm.package","name":"p"` + strings.ReplaceAll(p, `"other"`, `"`+catalogtest.PackageName(0)+`"`)}
+	l := load.New(f, load.Options{})
+	judged := map[string]int{}
+	_, err := l.View(t.Context(), load.Request{Digest: "sha256:1", Package: "p", Next: "p.v1.0.0",
+		Permit: func(bundle, _ string, objects [][]byte) error {
+			judged[bundle] = len(objects)
+			return nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"p.v1.0.0": 0, catalogtest.BundleName(0, 19): 2}
+	if diff := cmp.Diff(want, judged); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"sha256:1", "sha256:1"}, f.decoded); diff != "" {
+		t.Error(diff)
 	}
 }
 

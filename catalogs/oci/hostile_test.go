@@ -27,6 +27,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // labels are those of a bundle image and of a catalog image at once.
@@ -260,25 +261,28 @@ func FuzzImage(f *testing.F) {
 	f.Add(zipped(f, archive(f, &tar.Header{Name: "manifests/.wh.a.json"})))
 	f.Add(archive(f, &tar.Header{Name: "manifests/a", Typeflag: tar.TypeSymlink, Linkname: ".."}))
 	f.Add([]byte("\x28\xb5\x2f\xfd rubbish"))
+	f.Add(zipped(f, archive(f, &tar.Header{Name: "manifests/a.json", Size: 4 << 20})))
 	f.Fuzz(func(t *testing.T, layer []byte) {
-		img := rawImage(t, layer)
-		names := map[string]bool{}
-		err := oci.ImageFiles(img, "manifests", 1<<20)(func(name string, content io.Reader) error {
-			if !fs.ValidPath(name) || names[name] {
-				t.Errorf("visited %q, again: %t", name, names[name])
+		untrustedtest.Bound(t, len(layer), 32<<20, 2000, func() {
+			img := rawImage(t, layer)
+			names := map[string]bool{}
+			err := oci.ImageFiles(img, "manifests", 1<<20)(func(name string, content io.Reader) error {
+				if !fs.ValidPath(name) || names[name] {
+					t.Errorf("visited %q, again: %t", name, names[name])
+				}
+				names[name] = true
+				n, err := io.Copy(io.Discard, content)
+				if n > 1<<20 {
+					t.Errorf("%q has %d bytes", name, n)
+				}
+				return err
+			})
+			if err != nil && !errors.Is(err, catalogs.ErrNotCatalog) && !errors.Is(err, oci.ErrTooLarge) &&
+				!errors.Is(err, io.ErrUnexpectedEOF) &&
+				!strings.Contains(err.Error(), "tar") && !strings.Contains(err.Error(), "gzip") &&
+				!strings.Contains(err.Error(), "magic") {
+				t.Errorf("an error of no kind: %v", err)
 			}
-			names[name] = true
-			n, err := io.Copy(io.Discard, content)
-			if n > 1<<20 {
-				t.Errorf("%q has %d bytes", name, n)
-			}
-			return err
 		})
-		if err != nil && !errors.Is(err, catalogs.ErrNotCatalog) && !errors.Is(err, oci.ErrTooLarge) &&
-			!errors.Is(err, io.ErrUnexpectedEOF) &&
-			!strings.Contains(err.Error(), "tar") && !strings.Contains(err.Error(), "gzip") &&
-			!strings.Contains(err.Error(), "magic") {
-			t.Errorf("an error of no kind: %v", err)
-		}
 	})
 }

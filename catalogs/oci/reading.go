@@ -42,6 +42,17 @@ func (c *Client) guard(digest string, files catalogs.Files) catalogs.Files {
 	}
 }
 
+// Decode calls decode, and records meanwhile that what has the digest is read, as the files of Open do. It is for work
+// on what was read that takes memory as well. The error is that of decode, or wraps ErrReadInterrupted.
+func (c *Client) Decode(digest string, decode func() error) error {
+	end, err := c.beginRead(digest)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return decode()
+}
+
 // beginRead records that a digest is read until end is called. The error wraps ErrReadInterrupted. Without a cache
 // directory, or if that cannot be written, nothing is recorded.
 func (c *Client) beginRead(digest string) (end func(), err error) {

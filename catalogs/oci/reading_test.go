@@ -98,6 +98,50 @@ func TestDigestWhoseReadingKilledTheProcess(t *testing.T) {
 	}
 }
 
+// TestDigestWhoseDecodingKilledTheProcess kills a process after it has read a catalog, while it decodes bundles of it.
+func TestDigestWhoseDecodingKilledTheProcess(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0", 64)
+	if cache := os.Getenv(readingCache); cache != "" {
+		_ = oci.NewClient(oci.Options{CacheDir: cache}).Decode(digest, func() error {
+			fmt.Println("decoding")
+			select {}
+		})
+		return
+	}
+	cache := t.TempDir()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
+	child.Env = append(os.Environ(), readingCache+"="+cache)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "decoding\n" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait()
+	c := oci.NewClient(oci.Options{CacheDir: cache})
+	err = c.Decode(digest, func() error {
+		t.Error("it was decoded again")
+		return nil
+	})
+	if !errors.Is(err, oci.ErrReadInterrupted) {
+		t.Errorf("got %v", err)
+	}
+	failed := errors.New("failed")
+	if err := c.Decode("sha256:1", func() error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("another digest: got %v", err)
+	}
+	if marks, _ := filepath.Glob(cache + "/*.reading"); len(marks) != 1 {
+		t.Errorf("marks %v", marks)
+	}
+}
+
 // A process that ends in order, or fails to read, leaves nothing that is held against the digest.
 func TestReadsThatEnd(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()

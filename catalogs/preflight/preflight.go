@@ -72,7 +72,7 @@ func BundlesToRead(release v1alpha1.Release, upgrades [][]string) []string {
 // of BundlesToRead, as far as they could be read.
 func Requirements(pkg *catalogs.Package, release v1alpha1.Release,
 	upgrades [][]string) *v1alpha1.ReleaseRequirements {
-	r := &requirementsReader{pkg: pkg, parsed: map[string]*bundles.Bundle{},
+	r := &requirementsReader{pkg: pkg, unread: map[string]bool{}, refused: map[[2]string]string{},
 		out: &v1alpha1.ReleaseRequirements{}}
 	r.readRelease(release)
 	for _, path := range upgrades {
@@ -84,41 +84,61 @@ func Requirements(pkg *catalogs.Package, release v1alpha1.Release,
 }
 
 type requirementsReader struct {
-	pkg    *catalogs.Package
-	parsed map[string]*bundles.Bundle
-	// notRead says why bundles could not be read.
+	pkg *catalogs.Package
+	// parsed are the two bundles that were asked for last, the newest first: more would take too much memory.
+	parsed [2]*parsedBundle
+	// unread are bundles that cannot be read, and notRead says why.
+	unread  map[string]bool
 	notRead []string
+	// refused are the reasons why upgrades from one bundle to another are refused, or empty. Paths have hops in common.
+	refused map[[2]string]string
 	out     *v1alpha1.ReleaseRequirements
+}
+
+type parsedBundle struct {
+	name   string
+	bundle *bundles.Bundle
 }
 
 // bundle returns a bundle with its manifests; nil where these are not known.
 func (r *requirementsReader) bundle(name string) *bundles.Bundle {
-	if b, known := r.parsed[name]; known {
-		return b
+	if r.unread[name] {
+		return nil
 	}
-	r.parsed[name] = nil
+	for i, p := range r.parsed {
+		if p != nil && p.name == name {
+			r.parsed[0], r.parsed[i] = p, r.parsed[0]
+			return p.bundle
+		}
+	}
+	r.parsed[1] = nil // so that there are never three
+	b, problem := r.parse(name)
+	if problem != "" {
+		r.unread[name] = true
+		r.notRead = append(r.notRead, problem)
+		return nil
+	}
+	r.parsed = [2]*parsedBundle{{name: name, bundle: b}, r.parsed[0]}
+	return b
+}
+
+// parse returns a bundle, or why it cannot be read.
+func (r *requirementsReader) parse(name string) (*bundles.Bundle, string) {
 	described, ok := r.pkg.Bundles[name]
-	if !ok {
-		r.notRead = append(r.notRead, fmt.Sprintf("bundle %s is not in the catalog", name))
-		return nil
-	}
-	if len(described.Objects) == 0 && described.Image == "" {
-		r.notRead = append(r.notRead, fmt.Sprintf("the catalog has neither the manifests of bundle %s nor its image",
-			name))
-		return nil
-	}
-	if len(described.Objects) == 0 {
-		r.notRead = append(r.notRead, fmt.Sprintf("the manifests of bundle %s are not in the catalog, and image %s "+
-			"could not be read", name, described.Image))
-		return nil
+	switch {
+	case !ok:
+		return nil, fmt.Sprintf("bundle %s is not in the catalog", name)
+	case len(described.Objects) == 0 && described.Image == "":
+		return nil, fmt.Sprintf("the catalog has neither the manifests of bundle %s nor its image", name)
+	case len(described.Objects) == 0:
+		return nil, fmt.Sprintf("the manifests of bundle %s are not in the catalog, and image %s could not be read", name,
+			described.Image)
 	}
 	b, err := bundles.FromManifests(described.Objects, nil)
 	if err != nil {
-		r.notRead = append(r.notRead, fmt.Sprintf("bundle %s: %v", name, err))
-		return nil
+		return nil, fmt.Sprintf("bundle %s: %v", name, err)
 	}
-	r.parsed[name] = b
-	return b
+	return b, ""
 }
 
 func (r *requirementsReader) readRelease(release v1alpha1.Release) {
@@ -187,7 +207,7 @@ func (r *requirementsReader) tooLarge(release v1alpha1.Release) string {
 
 // readGrowth compares the rights at both ends of a path.
 func (r *requirementsReader) readGrowth(path []string) {
-	older, newer := r.bundle(path[0]), r.bundle(path[len(path)-1])
+	newer, older := r.bundle(path[len(path)-1]), r.bundle(path[0])
 	if older == nil || newer == nil {
 		return
 	}
@@ -205,14 +225,33 @@ func (r *requirementsReader) readGrowth(path []string) {
 // readUpgrade looks at each hop of a path.
 func (r *requirementsReader) readUpgrade(path []string) {
 	for i := 1; i < len(path); i++ {
-		older, newer := r.bundle(path[i-1]), r.bundle(path[i])
-		if older == nil || newer == nil {
+		reason, known := r.refusal(path[i-1], path[i])
+		if !known {
 			return
 		}
-		if reason := requirements.RefusedUpgrade(older, newer); reason != "" {
+		if reason != "" {
 			r.out.RefusedUpgrades = append(r.out.RefusedUpgrades, v1alpha1.RefusedUpgrade{From: path[0],
 				Reason: phrase.Truncate(reason, maxRequirement)})
 			return
 		}
 	}
+}
+
+// refusal returns why an upgrade from one bundle to the next is refused, empty if it is not, and whether that is known.
+func (r *requirementsReader) refusal(from, to string) (string, bool) {
+	hop := [2]string{from, to}
+	if reason, known := r.refused[hop]; known {
+		return reason, true
+	}
+	older := r.bundle(from)
+	if older == nil {
+		r.bundle(to) // says why it cannot be read either
+		return "", false
+	}
+	newer := r.bundle(to)
+	if newer == nil {
+		return "", false
+	}
+	r.refused[hop] = requirements.RefusedUpgrade(older, newer)
+	return r.refused[hop], true
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/preflight"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // csv is the ClusterServiceVersion of a version.
@@ -162,4 +163,26 @@ func TestBundlesToRead(t *testing.T) {
 	if diff := cmp.Diff(want, preflight.BundlesToRead(release, upgrades)); diff != "" {
 		t.Errorf("bundles (-want +got):\n%s", diff)
 	}
+}
+
+// TestRequirementsKeepTwoBundles has upgrade paths over many bundles with large definitions, each of which takes 10 MiB
+// once it is decoded.
+func TestRequirementsKeepTwoBundles(t *testing.T) {
+	pkg := &catalogs.Package{Name: "echo", Bundles: map[string]*catalogs.Bundle{}}
+	var path []string
+	for i := range 10 {
+		version := fmt.Sprintf("1.%d.0", i)
+		name := "echo.v" + version
+		schemas := strings.Repeat("{},", 20_000-1) + "{}"
+		definition := strings.Replace(string(crd("Namespaced", "v1")), `{"type": "object"}`, `{"allOf":[`+schemas+`]}`, 1)
+		pkg.Bundles[name] = &catalogs.Bundle{Name: name, Objects: [][]byte{csv(version), []byte(definition)}}
+		path = append(path, name)
+	}
+	release := v1alpha1.Release{Bundle: path[len(path)-1]}
+	paths := [][]string{path, path[3:], {path[0], path[5], path[9]}}
+	untrustedtest.BoundPeak(t, 60<<20, func() {
+		if got := preflight.Requirements(pkg, release, paths); got.NotRead != "" || len(got.RefusedUpgrades) > 0 {
+			t.Errorf("got %+v", got)
+		}
+	})
 }

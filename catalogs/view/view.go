@@ -101,18 +101,10 @@ type Bundle struct {
 // Build makes the view. Errors wrap those of this package, or ErrNoChannel, ErrNoVersion or ErrInvalidPackage of
 // package catalogs.
 func Build(in Input) (View, error) {
-	c, err := in.Package.Channel(in.Channel)
-	if err != nil {
-		return View{}, err
-	}
 	if in.Next == in.Installed.Name {
 		in.Next = ""
 	}
-	own, err := ownParts(in, c)
-	if err != nil {
-		return View{}, err
-	}
-	parts, unresolved, err := resolve(own, in.Others, in.Present)
+	c, parts, unresolved, err := partsOf(in)
 	if err != nil {
 		return View{}, err
 	}
@@ -139,6 +131,39 @@ func Build(in Input) (View, error) {
 	slices.Sort(v.Admitted)
 	v.Hash, err = hash(v.Packages)
 	return v, err
+}
+
+// Dependencies returns the names of the bundles that Build takes from Others, by package. Their manifests need not be
+// known. Errors are those of Build.
+func Dependencies(in Input) (map[string][]string, error) {
+	_, parts, _, err := partsOf(in)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string][]string{}
+	for _, p := range parts {
+		if p.pkg.Name != in.Package.Name {
+			names[p.pkg.Name] = append(names[p.pkg.Name], p.bundle.Name)
+		}
+	}
+	return names, nil
+}
+
+// partsOf returns the channel, what the view consists of, and which requirements nothing satisfies.
+func partsOf(in Input) (*catalogs.Channel, []*part, []string, error) {
+	c, err := in.Package.Channel(in.Channel)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if in.Next == in.Installed.Name {
+		in.Next = ""
+	}
+	own, err := ownParts(in, c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	parts, unresolved, err := resolve(own, in.Others, in.Present)
+	return c, parts, unresolved, err
 }
 
 // All is a view of whole packages, as they are in the catalog.

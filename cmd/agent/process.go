@@ -57,6 +57,8 @@ type process struct {
 const (
 	keptBytes       = 4 << 20
 	keptBytesHosted = 64 << 20
+	// budget bounds what one read of a catalog keeps: docs/reference/limits.md says what that leaves of the memory.
+	budget = 48 << 20
 )
 
 func newProcess(f flags) (*process, error) {
@@ -81,7 +83,7 @@ func newProcess(f flags) (*process, error) {
 		kept = keptBytesHosted
 	}
 	p.images = oci.NewClient(oci.Options{CacheDir: f.cacheDir})
-	p.catalogs = load.New(p.images, load.Options{MaxBytes: kept})
+	p.catalogs = load.New(p.images, load.Options{MaxBytes: kept, Budget: budget})
 	return p, nil
 }
 

@@ -49,6 +49,8 @@ type Packages interface {
 	// read.
 	Bundles(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest, name string,
 		bundles ...string) (*catalogs.Package, error)
+	// Decode calls decode, which decodes bundles of the catalog with that digest.
+	Decode(ctx context.Context, digest string, decode func() error) error
 	// Reason returns the API's catalog reason for an error.
 	Reason(err error) string
 }

@@ -33,14 +33,21 @@ func (r *Reconciler) readRequirements(ctx context.Context, in plan.Input,
 		installed = append(installed, i.Installed)
 	}
 	upgrades := preflight.Upgrades(pkg, release, installed)
-	ctx, cancel := context.WithTimeoutCause(ctx, readBundlesTimeout, errors.New("the registry did not answer in time"))
+	reading, cancel := context.WithTimeoutCause(ctx, readBundlesTimeout, errors.New("the registry did not answer in time"))
 	defer cancel()
-	read, err := r.Packages.Bundles(ctx, in.Operator.Namespace, release.Catalog.Source, release.Catalog.Digest,
+	read, err := r.Packages.Bundles(reading, in.Operator.Namespace, release.Catalog.Source, release.Catalog.Digest,
 		release.Package, preflight.BundlesToRead(release, upgrades)...)
+	var out *v1alpha1.ReleaseRequirements
+	if err == nil {
+		err = r.Packages.Decode(ctx, release.Catalog.Digest, func() error {
+			out = preflight.Requirements(read, release, upgrades)
+			return nil
+		})
+	}
 	if err != nil {
 		return &v1alpha1.ReleaseRequirements{NotRead: phrase.Truncate(phrase.OneLine(err.Error()), maxNotRead)}
 	}
-	return preflight.Requirements(read, release, upgrades)
+	return out
 }
 
 const (

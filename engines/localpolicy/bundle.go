@@ -46,7 +46,7 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 	if err := p.registry("the image of bundle "+name, image); err != nil {
 		return err
 	}
-	b, err := bundles.FromManifests(objects, nil)
+	b, err := bundles.RightsOf(objects)
 	if err != nil {
 		return refuse("the content of bundle %s cannot be judged: %s", name,
 			phrase.Truncate(phrase.OneLine(err.Error()), maxShown))

@@ -10,11 +10,13 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/backups"
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
 // consentFor returns what permits an install to go back from a bundle to an older
@@ -66,6 +68,9 @@ func (r route) wayBack(stored rollback.Stored) load.Back {
 func overNewer(older, newer *catalogs.Bundle, passed []*catalogs.Bundle, stored rollback.Stored) (*catalogs.Bundle,
 	registryv1.Rollback, error) {
 	none := registryv1.Rollback{}
+	if err := checkHistory(append([]*catalogs.Bundle{older, newer}, passed...)); err != nil {
+		return nil, none, err
+	}
 	from, err := manifestsOf(older)
 	if err != nil {
 		return nil, none, err
@@ -74,13 +79,13 @@ func overNewer(older, newer *catalogs.Bundle, passed []*catalogs.Bundle, stored 
 	if err != nil {
 		return nil, none, err
 	}
-	history := make([]*bundles.Bundle, 0, len(passed))
+	archive, history := crd.NewArchive(), make([]*bundles.Bundle, 0, len(passed))
 	for _, b := range passed {
 		between, err := manifestsOf(b)
 		if err != nil {
 			return nil, none, err
 		}
-		history = append(history, between)
+		history = append(history, archive.Reduce(between))
 	}
 	objects, err := rollback.Manifests(from, to, history, stored)
 	if err != nil {
@@ -92,6 +97,24 @@ func overNewer(older, newer *catalogs.Bundle, passed []*catalogs.Bundle, stored 
 		served.Image = ""
 	}
 	return &served, rollback.Classify(from, to, history, stored), nil
+}
+
+// maxHistory bounds the keys and values of all bundles that are compared for a rollback.
+const maxHistory = 2 * bundles.MaxValues
+
+func checkHistory(all []*catalogs.Bundle) error {
+	values := 0
+	for _, b := range all {
+		for _, o := range b.Objects {
+			values += untrusted.Values(o)
+		}
+	}
+	if values > maxHistory {
+		return fmt.Errorf("%w: the manifests of the %d bundles from %q to %q have more than %d keys and values, which is "+
+			"too much to compare: go back in several steps", catalogs.ErrInvalidPackage, len(all), all[1].Name, all[0].Name,
+			maxHistory)
+	}
+	return nil
 }
 
 func manifestsOf(b *catalogs.Bundle) (*bundles.Bundle, error) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
@@ -249,6 +250,9 @@ func expected(v view.View, release v1alpha1.Release) (*drift.Expected, error) {
 			csv := &operatorsv1alpha1.ClusterServiceVersion{}
 			if err := json.Unmarshal(object, &csv.TypeMeta); err != nil || csv.Kind != plan.KindCSV {
 				continue
+			}
+			if err := bundles.CheckCSV(object); err != nil {
+				return nil, fmt.Errorf("%w: bundle %q: %w", catalogs.ErrInvalidPackage, bundle.Name, err)
 			}
 			if err := json.Unmarshal(object, csv); err != nil {
 				return nil, fmt.Errorf("%w: decode ClusterServiceVersion of bundle %q: %w",

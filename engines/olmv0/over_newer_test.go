@@ -17,6 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 type object = map[string]any
@@ -29,6 +30,8 @@ func (inMemory) Resolve(context.Context, oci.Source) (string, error) { return "s
 func (c inMemory) Open(context.Context, oci.Source, string) (catalogs.Files, error) {
 	return catalogs.SingleFile("f", strings.NewReader(string(c))), nil
 }
+
+func (inMemory) Decode(_ string, decode func() error) error { return decode() }
 
 func (inMemory) BundleObjects(context.Context, string, oci.Access) ([][]byte, error) {
 	return nil, oci.ErrUnreachable
@@ -135,4 +138,18 @@ func TestTheWayBackNeedsBothBundles(t *testing.T) {
 	if _, err := l.View(t.Context(), backTo("1.1.0")); !errors.Is(err, catalogs.ErrNoVersion) {
 		t.Errorf("%v, want %v", err, catalogs.ErrNoVersion)
 	}
+}
+
+// TestTheWayBackIsBounded has bundles that can be decoded one by one, and take too much memory together.
+func TestTheWayBackIsBounded(t *testing.T) {
+	large := func(name string) *catalogs.Bundle {
+		return &catalogs.Bundle{Name: name, Objects: [][]byte{
+			[]byte(`{"apiVersion":"v1","kind":"ConfigMap","x":[` + strings.Repeat(`1,`, 250_000) + "1]}")}}
+	}
+	untrustedtest.BoundPeak(t, 8<<20, func() {
+		_, _, err := overNewer(large("a"), large("c"), []*catalogs.Bundle{large("b")}, nil)
+		if !errors.Is(err, catalogs.ErrInvalidPackage) || !strings.Contains(err.Error(), `3 bundles from "c" to "a"`) {
+			t.Errorf("got %v", err)
+		}
+	})
 }

@@ -7,8 +7,11 @@ package untrustedtest
 import (
 	"encoding/binary"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 )
 
@@ -42,5 +45,46 @@ func Bound(t testing.TB, input, fixed, factor int, f func()) {
 	limit := fixed + input*factor
 	if got := Allocated(f); float64(got) > float64(limit) {
 		t.Errorf("reading %d bytes allocates %d, more than %d", input, got, limit)
+	}
+}
+
+// Peak returns how many bytes are in use at a time while f runs, besides those that were before. What could be collected
+// counts for a tenth or so. Nothing else may run at the same time.
+func Peak(f func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	runtime.GC()
+	before := used()
+	ended, peak := make(chan struct{}), make(chan uint64)
+	go func() {
+		highest := before
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				highest = max(highest, used())
+			case <-ended:
+				peak <- max(highest, used())
+				return
+			}
+		}
+	}()
+	f()
+	close(ended)
+	return <-peak - before
+}
+
+// used returns the size of all objects that are not yet collected.
+func used() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// BoundPeak fails the test if f uses more than limit bytes at a time. Nothing else may run at the same time.
+func BoundPeak(t testing.TB, limit int, f func()) {
+	t.Helper()
+	if got := Peak(f); got > uint64(max(limit, 0)) {
+		t.Errorf("%d MiB are in use at a time, more than %d", got>>20, limit>>20)
 	}
 }

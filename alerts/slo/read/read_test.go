@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 const slothText = `version: prometheus/v1
@@ -296,14 +297,18 @@ func FuzzFile(f *testing.F) {
 	for _, text := range []string{slothText, serviceLevelText, openText, ownText, listText, ""} {
 		f.Add([]byte(text))
 	}
+	f.Add([]byte(untrustedtest.AliasBomb("slos")))
+	f.Add([]byte("version: prometheus/v1\nservice: echo\nslos: [" + strings.Repeat("{},", 999) + "{}]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var set slo.Set
-		if _, err := File(&set, "fleet", text); err != nil {
-			return
-		}
-		if _, err := slo.Build(set); err != nil {
-			t.Errorf("rules of what was not refused: %v", err)
-		}
+		untrustedtest.Bound(t, len(text), 32<<20, 16<<10, func() {
+			var set slo.Set
+			if _, err := File(&set, "fleet", text); err != nil {
+				return
+			}
+			if _, err := slo.Build(set); err != nil {
+				t.Errorf("rules of what was not refused: %v", err)
+			}
+		})
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/bundles/build"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 const chartYAML = "apiVersion: v2\nname: c\nversion: 1.2.3\n"
@@ -242,12 +243,14 @@ func FuzzReadArchive(f *testing.F) {
 	f.Add(good.Bytes())
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := ReadArchive(bytes.NewReader(text))
-		if err != nil && !errors.Is(err, ErrChart) {
-			t.Errorf("got %v, want ErrChart", err)
-		}
-		if err == nil && c.chart.Name() == "" {
-			t.Error("a chart without a name was read")
-		}
+		untrustedtest.Bound(t, len(text), 64<<20, 8<<10, func() {
+			c, err := ReadArchive(bytes.NewReader(text))
+			if err != nil && !errors.Is(err, ErrChart) {
+				t.Errorf("got %v, want ErrChart", err)
+			}
+			if err == nil && c.chart.Name() == "" {
+				t.Error("a chart without a name was read")
+			}
+		})
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/bellwether-dev/bellwether/cmd/internal/kubeconfig"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // admin is a kubeconfig as installers write it, with more in its cluster and its user.
@@ -111,25 +112,27 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(admin(", certificate-authority: ca.crt", "")))
 	f.Add([]byte(`{"kind":"Config","Users":[{"name":"a","user":{"Exec":{"command":"sh"}}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		checked, err := kubeconfig.Check(text)
-		if err != nil {
-			return
-		}
-		loaded, err := clientcmd.Load(checked)
-		if err != nil {
-			t.Fatalf("load what was checked: %v", err)
-		}
-		for _, user := range loaded.AuthInfos {
-			if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientKey != "" ||
-				user.ClientCertificate != "" {
-				t.Fatalf("accepted %q as %s", text, checked)
+		untrustedtest.Bound(t, len(text), 8<<20, 8<<10, func() {
+			checked, err := kubeconfig.Check(text)
+			if err != nil {
+				return
 			}
-		}
-		for _, cluster := range loaded.Clusters {
-			if cluster.CertificateAuthority != "" || cluster.ProxyURL != "" || cluster.InsecureSkipTLSVerify ||
-				!strings.HasPrefix(strings.ToLower(cluster.Server), "https://") {
-				t.Fatalf("accepted %q as %s", text, checked)
+			loaded, err := clientcmd.Load(checked)
+			if err != nil {
+				t.Fatalf("load what was checked: %v", err)
 			}
-		}
+			for _, user := range loaded.AuthInfos {
+				if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientKey != "" ||
+					user.ClientCertificate != "" {
+					t.Fatalf("accepted %q as %s", text, checked)
+				}
+			}
+			for _, cluster := range loaded.Clusters {
+				if cluster.CertificateAuthority != "" || cluster.ProxyURL != "" || cluster.InsecureSkipTLSVerify ||
+					!strings.HasPrefix(strings.ToLower(cluster.Server), "https://") {
+					t.Fatalf("accepted %q as %s", text, checked)
+				}
+			}
+		})
 	})
 }
