@@ -30,8 +30,11 @@ const restored = PPM(50_000)
 func (s Set) exhaustedRules() []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
 	atLeast := ">= " + number(few)
-	for _, p := range s.periods() {
-		rules = append(rules, record(series.SLOBudgetCluster, s.budgetLeft(series.SLIBadCluster, p, atLeast)))
+	for _, part := range s.budgetParts() {
+		for _, p := range part.periods {
+			rules = append(rules, part.record(series.SLOBudgetCluster, s.budgetLeft(series.SLIBadCluster, part, p,
+				atLeast)))
+		}
 	}
 	if len(rules) == 0 {
 		return nil

@@ -179,15 +179,21 @@ func (s Set) guards() []monitoringv1.Rule {
 }
 
 // periods are all that are in use, the shortest first.
-func (s Set) periods() []time.Duration {
+func (s Set) periods() []time.Duration { return s.periodsOf(func(Objective) bool { return true }) }
+
+// periodsOf are the periods of the objectives that meet a condition, the shortest first.
+func (s Set) periodsOf(meets func(Objective) bool) []time.Duration {
 	seen := map[time.Duration]bool{}
-	for _, o := range s.Default {
-		seen[o.period()] = true
-	}
-	for _, op := range s.Operators {
-		for _, o := range op.Objectives {
-			seen[o.period()] = true
+	note := func(all []Objective) {
+		for _, o := range all {
+			if meets(o) {
+				seen[o.period()] = true
+			}
 		}
+	}
+	note(s.Default)
+	for _, op := range s.Operators {
+		note(op.Objectives)
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
