@@ -369,7 +369,7 @@ const (
 	// then.
 	SLOBudgetExcluding = "bellwether:slo_budget_excluding:ratio"
 	// SLOBudgetCluster is what SLIBadCluster left of a budget, where it has at least
-	// three failures.
+	// three failures and less than 5 % is left.
 	SLOBudgetCluster = "bellwether:slo_budget_cluster:ratio"
 )
 
@@ -493,7 +493,7 @@ func Recorded() []Series {
 		{SLOBudgetExcluding, "gauge", cluster(),
 			"The part that would be left without excluded time, where there is some."},
 		{SLOBudgetCluster, "gauge", cluster(),
-			"The part that failures left for which no release and no cluster was blamed."},
+			"The part that failures left for which no release and no cluster was blamed, if it is below 0.05."},
 	}, recordedCritical()...)
 }
 

@@ -19,10 +19,17 @@ const AlertExhausted = "BellwetherErrorBudgetExhausted"
 // around 0 is not several alerts.
 const restored = PPM(50_000)
 
+// exhaustedGroup has what takes as long as all other rules about budgets: apart from
+// them, Prometheus evaluates both at the same time.
+func (s Set) exhaustedGroup() monitoringv1.RuleGroup {
+	return group("exhausted", budgetInterval, s.exhaustedRules()...)
+}
+
 // exhaustedRules record what is left of budgets by the failures that no release and
 // no cluster was blamed for, and alert if it is nothing. Those that were blamed had
 // an alert for all of them, and are no reason for a ticket about each budget. One or
-// two failures never alert, however little it takes to spend the budget.
+// two failures never alert, however little it takes to spend the budget. Only the alert
+// reads what is left, so where it is enough to end the alert it is not recorded.
 //
 // The alert does not begin while the budget burns, nor within 6 hours of a page:
 // the alerts about that say what is left. Once it fires, it goes on until some of
@@ -30,8 +37,11 @@ const restored = PPM(50_000)
 func (s Set) exhaustedRules() []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
 	atLeast := ">= " + number(few)
-	for _, p := range s.periods() {
-		rules = append(rules, record(series.SLOBudgetCluster, s.budgetLeft(series.SLIBadCluster, p, atLeast)))
+	for _, part := range s.budgetParts() {
+		for _, p := range part.periods {
+			left := s.budgetLeft(series.SLIBadCluster, part, p, atLeast)
+			rules = append(rules, part.record(series.SLOBudgetCluster, left+" < "+restored.decimal()))
+		}
 	}
 	if len(rules) == 0 {
 		return nil
@@ -43,8 +53,8 @@ func (s Set) exhaustedRules() []monitoringv1.Rule {
 		budget = fmt.Sprintf("(%s unless %s (%s))", budget, on(objectiveLabels), strings.Join(without, " or "))
 	}
 	exhausted := fmt.Sprintf("%[1]s <= 0\nunless %[2]s %[3]s\nunless %[2]s max_over_time(%[3]s{%[4]s}[%[5]s])\n"+
-		"or %[1]s < %[6]s\nand %[2]s ALERTS{alertname=%[7]q,alertstate=\"firing\"}", budget, on(budgetLabels),
-		series.SLOBurn, s.pagingTiers(), duration(pageMemory), restored.decimal(), AlertExhausted)
+		"or %[1]s\nand %[2]s ALERTS{alertname=%[6]q,alertstate=\"firing\"}", budget, on(budgetLabels), series.SLOBurn,
+		s.pagingTiers(), duration(pageMemory), AlertExhausted)
 	identity := []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
 	alert := rule(AlertExhausted, series.Ticket, series.ScopeOperator, owned(exhausted), s.annotate(map[string]string{
 		"summary": "The error budget for {{ $labels.sli }} of " + nameOfOperator +

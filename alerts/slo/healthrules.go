@@ -89,8 +89,8 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 		return fmt.Sprintf("%s\nand (%s offset %s)\nunless on (%s) (count_over_time(%s[%s]) >= %d)",
 			expected, expected, duration(absentWindow), identity, slices, duration(absentWindow), absentLeast)
 	}
-	missing := fmt.Sprintf("%s\nand on (cluster) %s", absent(series.SLIExpected, budgetLabels, series.SLIBad),
-		series.ClusterMeasured)
+	missing := fmt.Sprintf("%s\nand on (cluster) %s", absent(series.SLIExpected, budgetLabels,
+		series.SLIBad+fmt.Sprintf("{sli=~%q}", strings.Join(s.expectedSLIs(), "|"))), series.ClusterMeasured)
 	for _, op := range s.Operators {
 		if own := op.ownMatcher(); own != "" {
 			missing += "\nor " + absent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own)

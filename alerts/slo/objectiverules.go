@@ -179,15 +179,21 @@ func (s Set) guards() []monitoringv1.Rule {
 }
 
 // periods are all that are in use, the shortest first.
-func (s Set) periods() []time.Duration {
+func (s Set) periods() []time.Duration { return s.periodsOf(func(Objective) bool { return true }) }
+
+// periodsOf are the periods of the objectives that meet a condition, the shortest first.
+func (s Set) periodsOf(meets func(Objective) bool) []time.Duration {
 	seen := map[time.Duration]bool{}
-	for _, o := range s.Default {
-		seen[o.period()] = true
-	}
-	for _, op := range s.Operators {
-		for _, o := range op.Objectives {
-			seen[o.period()] = true
+	note := func(all []Objective) {
+		for _, o := range all {
+			if meets(o) {
+				seen[o.period()] = true
+			}
 		}
+	}
+	note(s.Default)
+	for _, op := range s.Operators {
+		note(op.Objectives)
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
@@ -244,19 +250,35 @@ func (s Set) owners() []monitoringv1.Rule {
 func (s Set) expected() []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
 	for _, sli := range SLIs() {
-		if sli.Name == Probe {
-			continue
+		if operators := s.expecting(sli); operators != "" {
+			rules = append(rules, record(series.SLIExpected, aggregate("group", installLabels, operators), series.SLI,
+				sli.Name))
 		}
-		byDefault, named, without := s.withAlerts(sli.Name)
-		selected := selectOthers(series.OperatorExpected, without)
-		if !byDefault || !sli.Required {
-			if len(named) == 0 {
-				continue
-			}
-			selected = selectOperators(series.OperatorExpected, named)
-		}
-		rules = append(rules, record(series.SLIExpected, aggregate("group", installLabels, selected), series.SLI,
-			sli.Name))
 	}
 	return rules
+}
+
+// expecting selects the operators that have to have slices of an SLI; empty if there is none.
+func (s Set) expecting(sli SLI) string {
+	byDefault, named, without := s.withAlerts(sli.Name)
+	switch {
+	case sli.Name == Probe:
+		return ""
+	case byDefault && sli.Required:
+		return selectOthers(series.OperatorExpected, without)
+	case len(named) > 0:
+		return selectOperators(series.OperatorExpected, named)
+	}
+	return ""
+}
+
+// expectedSLIs are the SLIs that any operator has to have slices of.
+func (s Set) expectedSLIs() []string {
+	var names []string
+	for _, sli := range SLIs() {
+		if s.expecting(sli) != "" {
+			names = append(names, sli.Name)
+		}
+	}
+	return names
 }

@@ -182,23 +182,23 @@ func (r requestSLIs) sum(metric string, window time.Duration) string {
 		series.SLOMinRequests)
 }
 
-// spent is what a period took of a budget, in slices of the period. Slices without
-// measurements count as good ones with as many requests as the others have. The
+// spent is what a period took of the budgets of a part, in slices of the period. Slices
+// without measurements count as good ones with as many requests as the others have. The
 // condition is one of PromQL on how many slices, or requests, were bad; or empty.
-func (r requestSLIs) spent(bad string, period time.Duration, condition string) string {
+func (b budgetPart) spent(bad string, period time.Duration, condition string) string {
 	over := func(matcher string) string {
-		sum := fmt.Sprintf("sum_over_time(%s%s[%s])", bad, matcher, duration(period))
+		sum := fmt.Sprintf("sum_over_time(%s{%s}[%s])", bad, matcher, duration(period))
 		if condition == "" {
 			return sum
 		}
 		return "(" + sum + " " + condition + ")"
 	}
-	if len(r) == 0 {
-		return over("")
+	if len(b.requests) == 0 {
+		return over(b.matcher)
 	}
 	// A sample has the requests of 5 minutes, so one in 5 minutes has them all.
 	return fmt.Sprintf("(\n  %s / on (%s) group_left () avg_over_time(%s[%s:%s])\n  or (%s unless %s %s)\n)",
-		over("{"+r.matcher()+"}"), budgetLabels, series.SLIRequests, duration(period), Lookback, over(""),
+		over(b.requests.matcher()), budgetLabels, series.SLIRequests, duration(period), Lookback, over(b.matcher),
 		on(objectiveLabels), series.SLOMinRequests)
 }
 

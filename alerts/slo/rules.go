@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -109,7 +110,7 @@ func (s Set) groups(part Part) []monitoringv1.RuleGroup {
 	for _, t := range Tiers()[1:] {
 		groups = append(groups, s.tierGroup(t))
 	}
-	groups = append(groups, budgetGroup(s), absenceGroup(s), healthGroup())
+	groups = append(groups, budgetGroup(s), s.exhaustedGroup(), absenceGroup(s), healthGroup())
 	s.addRunbooks(groups)
 	s.withTexts(groups)
 	return s.leaveOut(groups)
@@ -211,21 +212,67 @@ const budgetInterval = 4 * time.Minute
 // period, also for who has not been there for all of it.
 func budgetGroup(s Set) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
-	for _, p := range s.periods() {
-		rules = append(rules, record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s and %s)",
-			s.budgetLeft(series.SLIBadSlice, p, ""), on(budgetLabels), series.SLIBad, ofPeriod(p))))
+	for _, part := range s.budgetParts() {
+		for _, p := range part.periods {
+			rules = append(rules, part.record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s{%s} and %s)",
+				s.budgetLeft(series.SLIBadSlice, part, p, ""), on(budgetLabels), series.SLIBad, part.matcher,
+				ofPeriod(p))))
+		}
 	}
 	for _, p := range s.periods() {
 		rules = append(rules, record(series.SLOBudgetExcluding, s.budgetExcluding(p)))
 	}
-	rules = append(merge(rules), missingSlices())
-	return group("budget", budgetInterval, append(rules, s.exhaustedRules()...)...)
+	return group("budget", budgetInterval, append(merge(rules), missingSlices())...)
 }
 
-// budgetLeft is what bad slices left of the budgets of a period, where their number
-// meets a condition.
-func (s Set) budgetLeft(bad string, p time.Duration, condition string) string {
-	return fmt.Sprintf("1 -\n%s\n/ %s %s", s.requestSLIs().spent(bad, p, condition), ofSLO, s.budget(p))
+// budgetPart are the budgets that one rule records. A rule reads the slices of a whole
+// period, and Prometheus holds all that a query selects in memory: with a rule for each
+// SLI that is a part of what one rule for all of them takes.
+type budgetPart struct {
+	// sli is the SLI of all operators, or empty for all other SLIs: those of probes, and
+	// operators' own.
+	sli string
+	// matcher selects the SLIs.
+	matcher string
+	// periods are those of the objectives, the shortest first.
+	periods []time.Duration
+	// requests are those of the SLIs whose budgets count requests.
+	requests requestSLIs
+}
+
+// budgetParts are all budgets, each in one of them.
+func (s Set) budgetParts() []budgetPart {
+	var out []budgetPart
+	var names []string
+	for _, sli := range SLIs() {
+		periods := s.periodsOf(func(o Objective) bool { return o.SLI == sli.Name })
+		if sli.Name == Probe || len(periods) == 0 {
+			continue
+		}
+		names = append(names, sli.Name)
+		out = append(out, budgetPart{sli: sli.Name, matcher: fmt.Sprintf("sli=%q", sli.Name), periods: periods})
+	}
+	isOther := func(o Objective) bool { return !slices.Contains(names, o.SLI) }
+	if periods := s.periodsOf(isOther); len(periods) > 0 {
+		out = append(out, budgetPart{matcher: fmt.Sprintf("sli!~%q", strings.Join(names, "|")), periods: periods,
+			requests: s.requestSLIs()})
+	}
+	return out
+}
+
+// record makes a rule of the part. The label is that of all results already. It tells
+// the rule from those of other parts: Prometheus warns of two with the same labels.
+func (b budgetPart) record(name, expr string) monitoringv1.Rule {
+	if b.sli == "" {
+		return record(name, expr)
+	}
+	return record(name, expr, series.SLI, b.sli)
+}
+
+// budgetLeft is what bad slices left of the budgets of a part and a period, where their
+// number meets a condition.
+func (s Set) budgetLeft(bad string, part budgetPart, p time.Duration, condition string) string {
+	return fmt.Sprintf("1 -\n%s\n/ %s %s", part.spent(bad, p, condition), ofSLO, s.budget(p))
 }
 
 // budget is how many slices of a period may be bad.

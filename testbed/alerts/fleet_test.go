@@ -213,3 +213,11 @@ func byIdentity(minutes int) string {
 	return fmt.Sprintf("sum by (alertname, severity, cluster, operator, sli, version) "+
 		"(count_over_time((%s unless (%s offset 1m))[%dm:1m]))", firing, firing, minutes)
 }
+
+// neverAtOnce expects that until now no ticket fired at the same evaluation as a page of the same identity.
+func neverAtOnce(minutes int) testExpr {
+	const identity = "alertname, scope, cluster, operator_namespace, operator, sli, version"
+	return testExpr{At: fmt.Sprintf("%dm", minutes-1), Expr: fmt.Sprintf(
+		`max_over_time((ALERTS{alertstate="firing",severity="ticket"} and on (%s) `+
+			`ALERTS{alertstate="firing",severity="page"})[%dm:1m])`, identity, minutes)}
+}

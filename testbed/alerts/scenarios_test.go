@@ -14,7 +14,7 @@ import (
 )
 
 // scenario is a story of a fleet with all alerts that may fire in it: how often each one begins to fire over the whole
-// run, and which of them still fire at the end.
+// run, and which of them still fire at the end. A page and a ticket of the same identity never fire at once.
 type scenario struct {
 	set    *slo.Set // default: strict
 	fleet  fleet
@@ -32,7 +32,7 @@ func (s scenario) test(name string) testCase {
 	for _, a := range s.open {
 		open.Samples = append(open.Samples, testSample{a.labels(), 1})
 	}
-	return testCase{Name: name, Series: s.fleet.series(), Exprs: []testExpr{began, open}}
+	return testCase{Name: name, Series: s.fleet.series(), Exprs: []testExpr{began, open, neverAtOnce(s.fleet.minutes)}}
 }
 
 func compareAlerts(a, b alert) int {

@@ -55,7 +55,7 @@ func sliceHistory(f *fleet.Fleet, i instance, part slo.Part) []fleet.Series {
 	}
 	if bad := f.Bad(i.cluster, i.operator, i.sli); len(bad) > 0 {
 		all = append(all, recorded(series.SLIBadCluster, i.objective, i.operator, fleet.Only(end, bad, 1),
-			map[string]string{series.Cluster: fleet.Cluster(i.cluster)}).Hide(max(0, end-slowest)))
+			map[string]string{series.Cluster: fleet.Cluster(i.cluster)}))
 	}
 	return all
 }
@@ -78,7 +78,8 @@ func objectiveHistory(f *fleet.Fleet, o objective, operator int) []fleet.Series 
 	}
 }
 
-// Minutes of history that rules read: of raw metrics and of all slices, and of the slices that burn rates are made of.
+// Minutes of history: those that our rules read of raw metrics and of all slices, and those that the peers have. Of bad
+// slices our rules read the whole period.
 const (
 	recent  = 60
 	slowest = 3 * 24 * 60

@@ -29,15 +29,17 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 )
 
-// blockRange is the size of the blocks of history: that of Prometheus for old samples, if it keeps them for 30 days.
-const blockRange = 54 * time.Hour
+// blockRanges are the sizes of the blocks of history, as Prometheus has them if it keeps samples for 30 days: 54 hours,
+// but smaller ones of the last 54 hours. A query reads all series of its metric in each block that its window touches,
+// so short windows would cost too much with large blocks only.
+const blockRanges = "54h,18h,6h,2h"
 
 // fill writes history into the data folder of a server: what was scraped until begin, and what its rules recorded.
 func fill(ctx context.Context, writer, dir string, s side, begin time.Time) error {
 	start := begin.Add(-time.Duration(s.history) * time.Minute)
 	cmd := exec.CommandContext(ctx, writer, "--dir", filepath.Join(dir, "data"), "--start",
 		strconv.FormatInt(start.Unix(), 10),
-		"--samples", strconv.Itoa(s.history), "--block", blockRange.String())
+		"--samples", strconv.Itoa(s.history), "--blocks", blockRanges)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	in, err := cmd.StdinPipe()

@@ -14,6 +14,9 @@
 //
 // The samples of all series have the same times: the first is at --start, and each is --step after the one before. A
 // run is count samples, of which each is step more than the one before. One with "absent": true is a gap.
+//
+// Prometheus joins old blocks to larger ones. With --blocks 54h,18h,2h the last 54 hours are in blocks of 18 hours, of
+// which the last 18 are in blocks of 2 hours.
 package main
 
 import (
@@ -28,6 +31,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,7 +48,9 @@ func main() {
 	flag.Int64Var(&start, "start", 0, "time of the first sample, in seconds since 1970")
 	flag.DurationVar(&g.step, "step", time.Minute, "time between two samples")
 	flag.IntVar(&g.samples, "samples", 0, "samples of a series that has no gaps")
-	flag.DurationVar(&g.block, "block", 18*time.Hour, "time range of a block")
+	flag.Func("blocks", "time ranges of blocks, the largest and oldest first", func(text string) error {
+		return g.parseBlocks(text)
+	})
 	flag.Parse()
 	g.start = time.Unix(start, 0)
 	if err := run(ctx, os.Stdin, *dir, g); err != nil {
@@ -55,9 +61,41 @@ func main() {
 
 // grid says when samples are.
 type grid struct {
-	start       time.Time
-	step, block time.Duration
-	samples     int
+	start time.Time
+	step  time.Duration
+	// blocks are their time ranges, the largest first. Each but the last leaves as much as one of its blocks to the next.
+	blocks  []time.Duration
+	samples int
+}
+
+func (g *grid) parseBlocks(text string) error {
+	for size := range strings.SplitSeq(text, ",") {
+		d, err := time.ParseDuration(size)
+		if err != nil {
+			return fmt.Errorf("parse size of blocks: %w", err)
+		}
+		g.blocks = append(g.blocks, d)
+	}
+	return nil
+}
+
+// samplesOf is a block's range of samples: from first up to and without last.
+type samplesOf struct{ first, last int }
+
+// ranges are those of all blocks, the oldest first.
+func (g grid) ranges() []samplesOf {
+	var out []samplesOf
+	first := 0
+	for i, size := range g.blocks {
+		each, end := int(size/g.step), g.samples
+		if i+1 < len(g.blocks) {
+			end -= each
+		}
+		for ; first < end; first = out[len(out)-1].last {
+			out = append(out, samplesOf{first, min(first+each, end)})
+		}
+	}
+	return out
 }
 
 // at is the time of sample i in milliseconds.
@@ -79,8 +117,8 @@ type span struct {
 }
 
 func run(ctx context.Context, in io.Reader, dir string, g grid) error {
-	if dir == "" || g.step <= 0 || g.block < g.step || g.samples < 1 {
-		return errors.New("--dir, --step, --samples and a --block of at least one step are needed")
+	if dir == "" || g.step <= 0 || len(g.blocks) == 0 || slices.Min(g.blocks) < g.step || g.samples < 1 {
+		return errors.New("--dir, --step, --samples and --blocks of at least one step are needed")
 	}
 	all, err := read(in)
 	if err != nil {
@@ -91,9 +129,8 @@ func run(ctx context.Context, in io.Reader, dir string, g grid) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	each := int(g.block / g.step)
-	for first := 0; first < g.samples; first += each {
-		group.Go(func() error { return writeBlock(ctx, dir, all, g, first, min(first+each, g.samples)) })
+	for _, block := range g.ranges() {
+		group.Go(func() error { return writeBlock(ctx, dir, all, g, block.first, block.last) })
 	}
 	return group.Wait()
 }

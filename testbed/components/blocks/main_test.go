@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-var hour = grid{start: time.Unix(1_700_000_000, 0), step: time.Minute, block: time.Hour, samples: 150}
+var hour = grid{start: time.Unix(1_700_000_000, 0), step: time.Minute, blocks: []time.Duration{time.Hour},
+	samples: 150}
 
 // samples reads all samples of a series by their index on the grid.
 func samples(t *testing.T, dir, name string) map[int]float64 {
@@ -79,14 +81,35 @@ func TestInputIsChecked(t *testing.T) {
 		in   string
 		grid grid
 	}{
-		"no JSON":      {"up 1", hour},
-		"twice":        {`{"labels":{"__name__":"up"}}{"labels":{"__name__":"up"}}`, hour},
-		"no samples":   {"", grid{start: hour.start, step: time.Minute, block: time.Hour}},
-		"small blocks": {"", grid{start: hour.start, step: time.Minute, block: time.Second, samples: 1}},
+		"no JSON":    {"up 1", hour},
+		"twice":      {`{"labels":{"__name__":"up"}}{"labels":{"__name__":"up"}}`, hour},
+		"no samples": {"", grid{start: hour.start, step: time.Minute, blocks: hour.blocks}},
+		"small blocks": {"", grid{start: hour.start, step: time.Minute, blocks: []time.Duration{time.Second},
+			samples: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := run(t.Context(), strings.NewReader(tc.in), t.TempDir(), tc.grid); err == nil {
 				t.Error("no error")
+			}
+		})
+	}
+}
+
+func TestBlocksGetSmaller(t *testing.T) {
+	for name, tc := range map[string]struct {
+		blocks  []time.Duration
+		minutes int
+		want    []samplesOf
+	}{
+		"one size": {[]time.Duration{time.Hour}, 150, []samplesOf{{0, 60}, {60, 120}, {120, 150}}},
+		"two sizes": {[]time.Duration{time.Hour, 20 * time.Minute}, 150,
+			[]samplesOf{{0, 60}, {60, 90}, {90, 110}, {110, 130}, {130, 150}}},
+		"too short for one": {[]time.Duration{time.Hour, 20 * time.Minute}, 30, []samplesOf{{0, 20}, {20, 30}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := grid{step: time.Minute, blocks: tc.blocks, samples: tc.minutes}
+			if got := g.ranges(); !slices.Equal(got, tc.want) {
+				t.Errorf("blocks %v, want %v", got, tc.want)
 			}
 		})
 	}
