@@ -45,6 +45,12 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, mode v1alpha1.Inst
 		return refuse("the content of bundle %s cannot be judged: %s", name,
 			phrase.Truncate(phrase.OneLine(err.Error()), maxShown))
 	}
+	for _, o := range b.Objects {
+		if field := misspelt(o); field != "" {
+			return refuse("the content of bundle %s cannot be judged: %s %s has the field %q, which OLM takes for one that "+
+				"is written otherwise", name, o.GetKind(), o.GetName(), field)
+		}
+	}
 	for _, image := range images(b) {
 		if err := p.registry("an image of bundle "+name, image); err != nil {
 			return err
