@@ -265,6 +265,10 @@ func (b *unpacked) checkManifests() error {
 		}
 		keys[key] = name
 		if isManifest(base) {
+			if isObject(b.files[name]) != hasKind(b.files[name]) {
+				return fmt.Errorf("%w: OLM reads the manifest %s in another way: leave one document, and nothing before it",
+					ErrNotBundle, name)
+			}
 			continue
 		}
 		if untrusted.CheckYAML(b.files[name]) != nil || isObject(b.files[name]) {
@@ -289,6 +293,15 @@ func (b *unpacked) manifestFiles() []string {
 
 func isManifest(base string) bool {
 	return !strings.HasPrefix(base, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(base))
+}
+
+// hasKind tells whether a manifest is an object, as it is read here.
+func hasKind(content []byte) bool {
+	var object struct{ Kind any }
+	if utilyaml.IsJSONBuffer(content) {
+		return json.Unmarshal(content, &object) == nil && object.Kind != nil
+	}
+	return untrusted.Unmarshal(content, &object) == nil && object.Kind != nil
 }
 
 // isObject tells whether OLM reads a file as an object.

@@ -109,6 +109,8 @@ func TestWhatOLMUnpacks(t *testing.T) {
 			says: "takes the file manifests/.b.yaml for a manifest"},
 		"files that are no manifests": {layers: [][]file{with(file{name: "manifests/README.md", content: "# Read me\n"},
 			file{name: "manifests/.gitkeep"})}},
+		"a document that OLM does not reach": {layers: [][]file{with(file{name: "manifests/b.yaml",
+			content: "# Empty\n---\nkind: ClusterRole\n"})}, says: "in another way"},
 		"two names of one key": {layers: [][]file{with(file{name: "manifests/a:b.yaml", content: ok},
 			file{name: "manifests/a-b.yaml", content: ok})}, says: "only one of the files"},
 	}

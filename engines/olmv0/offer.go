@@ -219,7 +219,7 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 		Source: source, Digest: r.Release.Catalog.Digest, PullBundles: true,
 		Package: r.Release.Package, Channel: r.Release.Channel, Installed: found.from, Next: found.next,
 		Present: found.present, Blocks: blocksByPackage(r.Blocks), Back: found.wayBack(r.Stored),
-		Permit: r.permit(),
+		Permit: r.permit(ctx),
 	})
 	if err != nil {
 		return offer, view.View{}, err
@@ -270,6 +270,11 @@ func problemOf(err error, r request) *plan.Problem {
 	reason := reasons.For(err)
 	if reason == v1alpha1.ReasonSignatureMissing || reason == v1alpha1.ReasonSignatureInvalid {
 		if refused := r.Policy.Unsigned(err); refused != nil {
+			err = refused
+		}
+	}
+	if errors.Is(err, oci.ErrNotBundle) {
+		if refused := r.Policy.Unreadable(r.Release.Bundle, err); refused != nil {
 			err = refused
 		}
 	}

@@ -156,7 +156,7 @@ func TestBundlesAreReadOnlyToBeJudged(t *testing.T) {
 		"one about permissions": {want: true, policy: &localpolicy.Policy{Spec: localpolicy.Spec{
 			Permissions: localpolicy.Permissions{DenyClusterWildcards: true}}}},
 	} {
-		if got := (request{Policy: test.policy}).permit() != nil; got != test.want {
+		if got := (request{Policy: test.policy}).permit(t.Context()) != nil; got != test.want {
 			t.Errorf("%s: bundles are judged: %t, want %t", name, got, test.want)
 		}
 	}
