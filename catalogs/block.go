@@ -65,8 +65,9 @@ func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
 			delete(out.Channels, name)
 		}
 	}
+	offered := out.offered()
 	for name := range out.Bundles {
-		if !out.Offers(name) {
+		if !offered[name] {
 			delete(out.Bundles, name)
 		}
 	}

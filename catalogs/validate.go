@@ -13,10 +13,20 @@ import (
 	"github.com/blang/semver/v4"
 )
 
+// The parts of a package are bounded because upgrade paths compare its entries with each other. The largest packages in
+// public catalogs have some hundred bundles.
+const (
+	maxBundles = 10_000 // and as many blocks
+	maxEntries = 50_000 // of all channels together
+)
+
 // Validate reports everything in which the package breaks the rules of file-based catalogs: a default channel that
 // exists, one head per channel, an acyclic chain of replacements that misses no bundle, no version twice, and no
 // reference to a bundle that is not there. The error wraps ErrInvalidPackage.
 func (p *Package) Validate() error {
+	if err := p.checkSize(); err != nil {
+		return fmt.Errorf("%w %q: %w", ErrInvalidPackage, p.Name, err)
+	}
 	var problems []error
 	report := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if p.Name == "" {
@@ -42,7 +52,24 @@ func (p *Package) Validate() error {
 	return fmt.Errorf("%w %q: %w", ErrInvalidPackage, p.Name, errors.Join(problems...))
 }
 
+func (p *Package) checkSize() error {
+	entries := 0
+	for _, c := range p.Channels {
+		entries += len(c.Entries)
+	}
+	switch {
+	case len(p.Bundles) > maxBundles:
+		return fmt.Errorf("it has %d bundles, and at most %d are permitted", len(p.Bundles), maxBundles)
+	case len(p.Blocks) > maxBundles:
+		return fmt.Errorf("it has %d blocks, and at most %d are permitted", len(p.Blocks), maxBundles)
+	case entries > maxEntries:
+		return fmt.Errorf("its channels have %d entries together, and at most %d are permitted", entries, maxEntries)
+	}
+	return nil
+}
+
 func (p *Package) validateBundles() []error {
+	offered := p.offered()
 	var problems []error
 	byVersion := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(p.Bundles)) {
@@ -52,11 +79,22 @@ func (p *Package) validateBundles() []error {
 				b.VersionString()))
 		}
 		byVersion[b.VersionString()] = name
-		if !p.Offers(name) {
+		if !offered[name] {
 			problems = append(problems, fmt.Errorf("bundle %q is in no channel", name))
 		}
 	}
 	return problems
+}
+
+// offered returns the names of the entries of all channels.
+func (p *Package) offered() map[string]bool {
+	names := map[string]bool{}
+	for _, c := range p.Channels {
+		for _, e := range c.Entries {
+			names[e.Name] = true
+		}
+	}
+	return names
 }
 
 // Offers reports whether a bundle is in some channel of the package.
@@ -123,8 +161,12 @@ func (c *Channel) validateChain() error {
 // stranded returns what is neither skipped nor met on the walk from the head.
 func (c *Channel) stranded(head string) []string {
 	skipped := c.skipped()
+	entries := make(map[string]Entry, len(c.Entries))
+	for _, e := range slices.Backward(c.Entries) { // the first one of a name counts
+		entries[e.Name] = e
+	}
 	met := map[string]bool{}
-	for at, ok := c.Entry(head); ok && !met[at.Name]; at, ok = c.Entry(at.Replaces) {
+	for at, ok := entries[head]; ok && !met[at.Name]; at, ok = entries[at.Replaces] {
 		met[at.Name] = true
 		if skipped[at.Replaces] {
 			break

@@ -19,6 +19,13 @@ import (
 	"github.com/bellwether-dev/bellwether/version"
 )
 
+// HostedViewPorts is how many ports of catalog views a hosted cluster gets unless the user names others, one for each
+// operator. MaxViewPorts is how many the Service of hosted agents has at most: the chart refuses more.
+const (
+	HostedViewPorts = 30
+	MaxViewPorts    = 500
+)
+
 //go:embed all:bellwether
 var files embed.FS
 

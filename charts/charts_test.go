@@ -6,6 +6,7 @@ package charts_test
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -244,7 +245,11 @@ func TestValuesAreChecked(t *testing.T) {
 		"an agent without cluster":      {"agent: {enabled: true}", "agent.cluster must name"},
 		"a hosted agent nobody reaches": {"agent: {enabled: true, hosted: {enabled: true}}", "agent.viewHost must name"},
 		"a Service with too many ports": {"agent: {enabled: true, hosted: {enabled: true}, viewHost: v}",
-			"narrow agent.viewPorts"},
+			"agent.viewPorts has 900: set agent.viewPorts.last to at most 50599"},
+		"a Service with one port too many": {"agent: {enabled: true, hosted: {enabled: true}, viewHost: v, " +
+			"viewPorts: {last: 50600}}", "agent.viewPorts has 501"},
+		"no ports": {"agent: {enabled: true, cluster: c, viewPorts: {first: 50200, last: 50199}}",
+			"agent.viewPorts.last is 50199, which is less"},
 		"a cluster's name too long": {"agent: {enabled: true, cluster: " + strings.Repeat("x", 51) + "}", "cluster"},
 		"a template for nothing":    {"agent: {templates: {deployment.yaml: ''}}", "deployment.yaml"},
 		"a port out of range":       {"agent: {viewPorts: {first: 70000}}", "viewPorts"},
@@ -252,9 +257,12 @@ func TestValuesAreChecked(t *testing.T) {
 		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
 		"an unknown source":         {"hub: {enabled: true, discovery: {sources: [rancher]}}", "sources"},
 		"no namespace of OLM":       {"agent: {networkPolicy: {olmNamespaces: []}}", "olmNamespaces"},
-		"a level that is none":      {"hub: {logLevel: loud}", "logLevel"},
-		"a fleet by name":           {"hub: {fleet: {clusters: large}}", "clusters"},
-		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},
+		"addresses denied to an agent that OLM installs": {
+			"{agent: {enabled: true, part: cluster}, probes: {deniedCIDRs: [192.0.2.0/24]}}",
+			"BELLWETHER_AGENT_PROBE_DENIED_CIDRS"},
+		"a level that is none": {"hub: {logLevel: loud}", "logLevel"},
+		"a fleet by name":      {"hub: {fleet: {clusters: large}}", "clusters"},
+		"a grace without unit": {"hub: {leaseGrace: '40'}", "leaseGrace"},
 		"dashboards for no Grafana": {"{hub: {enabled: true}, dashboards: {grafanaOperator: {enabled: true}}}",
 			"instanceLabels must name"},
 	} {
@@ -263,6 +271,33 @@ func TestValuesAreChecked(t *testing.T) {
 				t.Errorf("got error %v, want one about %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestMostViewPorts: the numbers that the command line knows are those of the chart.
+func TestMostViewPorts(t *testing.T) {
+	const first = 50100
+	values := func(ports int) string {
+		return fmt.Sprintf("agent: {enabled: true, hosted: {enabled: true}, viewHost: v, viewPorts: {first: %d, last: %d}}",
+			first, first+ports-1)
+	}
+	manifests, err := render(t, load(t), values(charts.MaxViewPorts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(strings.Join(manifests, "\n"), "name: view-"); got != charts.MaxViewPorts {
+		t.Errorf("the Service has %d ports, want %d", got, charts.MaxViewPorts)
+	}
+	says := fmt.Sprintf("enough for %d clusters with %d operators each", charts.MaxViewPorts/charts.HostedViewPorts,
+		charts.HostedViewPorts)
+	if _, err := render(t, load(t), values(charts.MaxViewPorts+1)); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("one more: %v, want an error that says %q", err, says)
+	}
+	// Without the Service there are as many as there are ports.
+	_, err = render(t, load(t), "agent: {enabled: true, hosted: {enabled: true, service: {enabled: false}}, viewHost: v, "+
+		"viewPorts: {last: 65535}}")
+	if err != nil {
+		t.Error(err)
 	}
 }
 

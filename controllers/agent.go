@@ -11,8 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +33,6 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
-	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // AgentOptions configure what runs in a fleet cluster's agent.
@@ -75,9 +72,11 @@ type AgentOptions struct {
 	Store       credentials.Store
 	// TokenLifetime is how long the tokens for the hub are valid.
 	TokenLifetime time.Duration
-	// CredentialsSecret is the Secret in OwnNamespace that Events about the credentials
-	// refer to; empty: there is none, and no Events.
-	CredentialsSecret string
+	// Hosted says that the agent does not run on its cluster.
+	Hosted bool
+	// Warn is told of credentials that the hub refuses, or that cannot be renewed, each
+	// time that this is noticed. The reason is that of an Event. Nil: nobody is told.
+	Warn func(reason, message string)
 	// Now is the clock that everything is decided and reported by: the cluster's, if the
 	// node's may differ.
 	Now func() time.Time
@@ -115,6 +114,14 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (*Connect
 type Connection struct {
 	lease  *heartbeat.Lease
 	keeper *credentials.Keeper
+}
+
+// Check tells why the hub does not accept the agent's reports; nil while it does.
+func (c *Connection) Check() error {
+	if err := c.lease.Ready(nil); err != nil {
+		return err
+	}
+	return c.lease.Connected(nil)
 }
 
 // Start keeps the connection until the context ends.
@@ -206,12 +213,15 @@ func connect(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known 
 	if err != nil {
 		return nil, err
 	}
-	warn := credentialEvents(local, o)
+	if o.Warn == nil {
+		o.Warn = func(string, string) {}
+	}
 	lease := &heartbeat.Lease{
-		Hub: direct, Namespace: o.Namespace, ClusterName: o.Cluster, Holder: o.Holder, Every: o.LeaseEvery,
-		For: o.LeaseFor, AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: o.Now,
+		Hub: direct, Namespace: o.Namespace, ClusterName: o.Cluster, Hosted: o.Hosted, Holder: o.Holder,
+		Every: o.LeaseEvery,
+		For:   o.LeaseFor, AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: o.Now,
 		Veto: readVeto(local.GetAPIReader(), o.OwnNamespace), Account: o.Credentials.Account,
-		Refused: func(message string) { warn("HubRefusesCredentials", message) },
+		Refused: func(message string) { o.Warn("HubRefusesCredentials", message) },
 	}
 	for name, check := range map[string]healthz.Checker{"hub": lease.Ready, "hub-connection": lease.Connected} {
 		if err := hub.AddReadyzCheck(name, check); err != nil {
@@ -220,22 +230,6 @@ func connect(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known 
 	}
 	return &Connection{lease: lease, keeper: &credentials.Keeper{
 		Credentials: o.Credentials, Store: o.Store, Hub: direct, Namespace: o.Namespace, Lifetime: o.TokenLifetime,
-		Failed: func(err error) { warn("CredentialsNotRenewed", err.Error()) }, Now: time.Now,
+		Failed: func(err error) { o.Warn("CredentialsNotRenewed", err.Error()) }, Now: time.Now,
 	}}, nil
 }
-
-// credentialEvents returns what emits Events on the agent's own cluster about its credentials for the hub.
-func credentialEvents(local cluster.Cluster, o AgentOptions) func(reason, message string) {
-	if o.CredentialsSecret == "" {
-		return func(string, string) {}
-	}
-	recorder := local.GetEventRecorder("bellwether-agent")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.OwnNamespace, Name: o.CredentialsSecret}}
-	return func(reason, message string) {
-		recorder.Eventf(secret, nil, corev1.EventTypeWarning, reason, "Connect", "%s",
-			phrase.Truncate(message, maxNote))
-	}
-}
-
-// maxNote is the API's limit of an Event's note.
-const maxNote = 1024

@@ -91,6 +91,9 @@ Hub, agent and the gate of remote write say which version they are, each replica
 ` + "`bellwether_fleet_cluster_info`" + `.
 
 %s
+A process that serves [hosted clusters](../guides/add-a-cluster.md#hosted-agents) has besides, for each of them:
+
+%s
 ## Probes
 
 Agents and the hub export these for each EndpointProbe that they run, as blackbox_exporter names them, also with the label ` + "`cluster`" + `.
@@ -127,7 +130,8 @@ func table(all []series.Series) string {
 func TestReference(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "reference", "metrics.md")
 	got := strings.ReplaceAll(fmt.Sprintf(reference, table(series.Exported()), table(series.Hub()),
-		table(series.Programs()), table(series.Probed()), table(series.Prober()), table(series.SliceSender()), table(series.RemoteWriteGate())), "|  |", "| |")
+		table(series.Programs()), table(series.Hosting()), table(series.Probed()), table(series.Prober()),
+		table(series.SliceSender()), table(series.RemoteWriteGate())), "|  |", "| |")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

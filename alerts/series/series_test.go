@@ -30,6 +30,7 @@ func TestNames(t *testing.T) {
 		"exported": {series.Exported(), exported},
 		"hub":      {series.Hub(), hub},
 		"programs": {series.Programs(), programs},
+		"hosting":  {series.Hosting(), programs},
 		"recorded": {series.Recorded(), recorded},
 	} {
 		for _, s := range test.all {

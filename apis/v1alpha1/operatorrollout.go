@@ -43,6 +43,8 @@ type OperatorRollout struct {
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.rollback) == has(self.rollback)",message="a rollout cannot become a rollback: roll it back with bellwether rollout rollback"
 // +kubebuilder:validation:XValidation:rule="!has(self.rollback) || !has(self.abort) || !has(self.abort.rollback)",message="a rollback cannot be rolled back: set another version in the ManagedOperator"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.restart) == has(self.restart)",message="restart cannot be added or removed: change the ManagedOperator's"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.requirements) == has(self.requirements)",message="requirements cannot be added or removed"
+// +kubebuilder:validation:XValidation:rule="(has(oldSelf.resumed) ? oldSelf.resumed : 0) == (has(self.resumed) ? self.resumed : 0)",message="resumed cannot be added or removed: resume the ManagedOperator"
 type OperatorRolloutSpec struct {
 	// Operator names the ManagedOperator in the same namespace.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="operator cannot be changed"

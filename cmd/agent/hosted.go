@@ -72,6 +72,9 @@ func (p *process) host(ctx context.Context) error {
 		t.metrics = registry
 		return p.serve(ctx, t, started)
 	})
+	if err := addConnections(mgr, &s.connections); err != nil {
+		return err
+	}
 	// Events of the Secrets tell which ones cannot be used.
 	r := &hostedReconciler{client: mgr.GetClient(), events: mgr.GetEventRecorder("bellwether-agent"), clusters: s,
 		ports: p.ports}
@@ -82,6 +85,17 @@ func (p *process) host(ctx context.Context) error {
 	}
 	defer s.wait()
 	return mgr.Start(ctx)
+}
+
+// addConnections makes the process say which clusters the hub does not hear of.
+func addConnections(mgr ctrl.Manager, c *connections) error {
+	if err := mgr.AddReadyzCheck("hosted-clusters", c.Check); err != nil {
+		return fmt.Errorf("add health check: %w", err)
+	}
+	if err := metrics.Registry.Register(c); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
 }
 
 // hostedReconciler starts and stops clusters.
@@ -109,6 +123,7 @@ func (r *hostedReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		return ctrl.Result{}, fmt.Errorf("read Secret: %w", err)
 	}
 	t, err := targetOf(secret, r.ports)
+	t.warnings = warnings{events: r.events, secret: secret}
 	t.store = func(cluster.Cluster) (credentials.Store, error) {
 		return hostedStore{credentials.Secret{Client: r.client, Name: request.NamespacedName,
 			Key: v1alpha1.HostedHubKey}}, nil
@@ -120,7 +135,7 @@ func (r *hostedReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		return ctrl.Result{}, nil
 	}
 	log.FromContext(ctx).Error(err, "The Secret cannot be used")
-	r.events.Eventf(secret, nil, corev1.EventTypeWarning, "HostedClusterRefused", "Serve", "%s", err.Error())
+	t.emit("HostedClusterRefused", "Serve", err.Error())
 	if errors.Is(err, errTaken) {
 		return ctrl.Result{RequeueAfter: retryTaken}, nil
 	}

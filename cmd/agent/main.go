@@ -23,6 +23,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -189,8 +191,11 @@ func run(ctx context.Context, f flags) error {
 // onlyTarget is the cluster that an agent serves which runs on it.
 func (p *process) onlyTarget() (target, error) {
 	t := target{cluster: p.flags.cluster, namespace: p.flags.namespace, ports: p.ports, store: p.store,
-		secret: p.flags.hubSecret, metricsAddr: p.flags.metricsAddr, healthAddr: p.flags.healthAddr,
-		metrics: metrics.Registry}
+		metricsAddr: p.flags.metricsAddr, healthAddr: p.flags.healthAddr, metrics: metrics.Registry}
+	if p.flags.hubSecret != "" {
+		t.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.flags.ownNamespace,
+			Name: p.flags.hubSecret}}
+	}
 	if t.namespace == "" {
 		t.namespace = v1alpha1.ClusterNamespace(t.cluster)
 	}

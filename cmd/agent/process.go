@@ -89,10 +89,12 @@ func newProcess(f flags) (*process, error) {
 type target struct {
 	cluster, namespace string
 	local              *rest.Config
-	// store returns what holds the credentials for the hub; secret is the Secret in the agent's own namespace on the
-	// cluster that Events about them refer to, if there is one.
-	store  func(local cluster.Cluster) (credentials.Store, error)
-	secret string
+	// store returns what holds the credentials for the hub.
+	store func(local cluster.Cluster) (credentials.Store, error)
+	// warnings are about the Secret with the credentials. Without a recorder, it is on the cluster that is served.
+	warnings
+	// connected gets what tells why the hub does not accept the agent's reports; nil: nobody needs it.
+	connected func(check func() error)
 	// ports of its catalog views, which are no other cluster's.
 	ports                   serve.Ports
 	metricsAddr, healthAddr string
@@ -106,6 +108,9 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 	local, err := p.newLocal(ctx, t, clock)
 	if err != nil {
 		return err
+	}
+	if t.events == nil {
+		t.events = local.GetEventRecorder("bellwether-agent")
 	}
 	store, err := t.store(local)
 	if err != nil {
@@ -129,10 +134,15 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 		MonitorLabels: f.monitorLabels,
 		BackupStores:  f.backupStores, BackupSecrets: f.backupSecrets, Probes: p.probes,
 		Catalogs: p.catalogs, Views: views, Templates: p.templates, Now: clock.Now, Metrics: t.metrics,
-		Credentials: hubCredentials, Store: store, TokenLifetime: f.hubTokenLifetime, CredentialsSecret: t.secret,
+		Credentials: hubCredentials, Store: store, TokenLifetime: f.hubTokenLifetime,
+		Hosted: f.hostedNamespace != "",
+		Warn:   func(reason, message string) { t.emit(reason, "Connect", message) },
 	})
 	if err != nil {
 		return err
+	}
+	if t.connected != nil {
+		t.connected(connection.Check)
 	}
 	if err := p.addSender(hub, local, t); err != nil {
 		return err

@@ -6,13 +6,19 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
@@ -44,6 +50,129 @@ func keeps(hub *rest.Config) func(cluster.Cluster) (credentials.Store, error) {
 
 type kept string
 
+// kinds are those that an agent looks up before it connects to the hub, by group.
+var kinds = map[string]struct{ resource, kind string }{
+	"apiextensions.k8s.io": {"customresourcedefinitions", "CustomResourceDefinition"},
+	"networking.k8s.io":    {"ingresses", "Ingress"},
+	"apps":                 {"deployments", "Deployment"},
+}
+
+// answering is an API server that knows some kinds, and has no objects. It tells of Events.
+func answering(t *testing.T) (*rest.Config, <-chan string) {
+	t.Helper()
+	emitted := make(chan string, 1000)
+	answers := map[string]string{
+		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`, "/version": `{"gitVersion": "v1.36.0"}`, "/readyz": "ok",
+		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": ` +
+			`[{"name": "services", "kind": "Service", "namespaced": true}]}`,
+	}
+	var groups []string
+	for group, k := range kinds {
+		version := group + "/v1"
+		groups = append(groups, fmt.Sprintf(`{"name": %q, "versions": [{"groupVersion": %q, "version": "v1"}]}`, group,
+			version))
+		answers["/apis/"+version] = fmt.Sprintf(`{"kind": "APIResourceList", "groupVersion": %q, "resources": `+
+			`[{"name": %q, "kind": %q}]}`, version, k.resource, k.kind)
+	}
+	answers["/apis"] = `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [` + strings.Join(groups, ",") + "]}"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := answers[r.URL.Path]
+		if !ok {
+			if body, err := io.ReadAll(r.Body); err == nil && strings.HasPrefix(r.URL.Path, "/apis/events.k8s.io/") {
+				emitted <- r.URL.Path + " " + string(body)
+			}
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(answer))
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, emitted
+}
+
+// refusing is a hub that refuses all credentials.
+func refusing(t *testing.T) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", ` +
+			`"message": "Unauthorized", "code": 401}`))
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// TestEventsAreOnTheServedCluster: an agent on its own cluster has no recorder but that cluster's.
+func TestEventsAreOnTheServedCluster(t *testing.T) {
+	p := testProcess(t)
+	local, emitted := answering(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.serve(ctx, target{cluster: "prod", namespace: "bellwether-prod", store: keeps(refusing(t)),
+			local: local, metricsAddr: "0", healthAddr: "0", ports: serve.Ports{First: 50100, Last: 50109},
+			metrics: prometheus.NewRegistry(), warnings: warnings{secret: &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "kubeconfig"}}}}, func() {})
+	}()
+	event := next(t, emitted)
+	if !strings.HasPrefix(event, "/apis/events.k8s.io/v1/namespaces/own/events ") ||
+		!strings.Contains(event, "HubRefusesCredentials") {
+		t.Errorf("Event %s", event)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Log(err)
+	}
+}
+
+func testProcess(t *testing.T) *process {
+	t.Helper()
+	p, err := newProcess(flags{hostedNamespace: "hosting", viewPort: "50100-50999", viewBind: "127.0.0.1",
+		cacheDir: t.TempDir(), leaseEvery: 100 * time.Millisecond, leaseFor: time.Second, countEvery: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestLockedOutClusterIsReported: the hub refuses the credentials of a hosted cluster. An Event on its Secret says so,
+// and so do the health check and the metrics.
+func TestLockedOutClusterIsReported(t *testing.T) {
+	p := testProcess(t)
+	local, _ := answering(t)
+	recorder := events.NewFakeRecorder(1000)
+	super := newSupervisor(p.serve)
+	t.Cleanup(super.wait)
+	locked := target{cluster: "prod", namespace: "bellwether-prod", store: keeps(refusing(t)), local: local,
+		metricsAddr: "0", healthAddr: "0", ports: serve.Ports{First: 50100, Last: 50109},
+		metrics:  prometheus.NewRegistry(),
+		warnings: warnings{events: recorder, secret: secretWith(func(*corev1.Secret) {})}}
+	if err := super.start("s", v1, locked); err != nil {
+		t.Fatal(err)
+	}
+	const help = "bellwether fleet join prod --hosted --cluster-kubeconfig FILE"
+	event := next(t, recorder.Events)
+	if !strings.Contains(event, "Warning HubRefusesCredentials ") || !strings.Contains(event, help) {
+		t.Errorf("Event %s", event)
+	}
+	err := super.connections.Check(nil)
+	if err == nil || !strings.Contains(err.Error(), "cluster prod: hub refuses my credentials since ") {
+		t.Errorf("health check: %v", err)
+	}
+	const want = "# HELP bellwether_hosted_cluster_connected Whether the hub accepts the reports of a hosted cluster's " +
+		"agent.\n# TYPE bellwether_hosted_cluster_connected gauge\nbellwether_hosted_cluster_connected{cluster=\"prod\"} 0\n"
+	if err := testutil.CollectAndCompare(&super.connections, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	super.stop("s")
+	super.wait()
+	if err := super.connections.Check(nil); err != nil {
+		t.Errorf("the cluster is gone, but: %v", err)
+	}
+}
+
 func (k kept) Load(context.Context) (config, renewed []byte, err error) {
 	return fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: x, clusters: [{name: c, cluster: `+
 		`{server: %q}}], contexts: [{name: x, context: {cluster: c}}]}`, string(k)), nil, nil
@@ -54,11 +183,7 @@ func (k kept) Save(context.Context, []byte) error { return nil }
 // TestSeveralAgentsInOneProcess: agents that wait for API servers that never answer do
 // not keep each other from starting, and end when they are told.
 func TestSeveralAgentsInOneProcess(t *testing.T) {
-	p, err := newProcess(flags{hostedNamespace: "hosting", viewPort: "50100-50999", viewBind: "127.0.0.1",
-		cacheDir: t.TempDir(), leaseEvery: 100 * time.Millisecond, leaseFor: time.Second, countEvery: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testProcess(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 3)
 	for i, name := range []string{"a", "b", "c"} {

@@ -30,6 +30,8 @@ type supervisor struct {
 	hold time.Duration
 	// delay is before the first new start.
 	delay time.Duration
+	// connections has the clusters that are served.
+	connections connections
 
 	mu sync.Mutex
 	// running has the clusters by the name of the Secret; ended are those that were
@@ -137,6 +139,9 @@ func (s *supervisor) keep(ctx context.Context, t target) {
 	ctx = log.IntoContext(ctx, logger)
 	logger.Info("Serving the cluster")
 	backoff := s.newBackoff()
+	s.connections.set(t.cluster, func() error { return errNotStarted })
+	defer s.connections.set(t.cluster, nil)
+	t.connected = func(check func() error) { s.connections.set(t.cluster, check) }
 	for {
 		begun := time.Now()
 		err := s.attempt(ctx, t)
@@ -148,7 +153,9 @@ func (s *supervisor) keep(ctx context.Context, t target) {
 			backoff = s.newBackoff()
 		}
 		delay := backoff.Step()
+		s.connections.set(t.cluster, func() error { return err })
 		logger.Error(err, "The agent of the cluster ended; it is started again", "after", delay)
+		t.emit("HostedClusterFailed", "Serve", "The agent of the cluster ended, and is started again: "+err.Error())
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay):
@@ -159,6 +166,9 @@ func (s *supervisor) keep(ctx context.Context, t target) {
 func (s *supervisor) newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: s.delay, Factor: 2, Jitter: 0.2, Cap: maxDelay, Steps: 64}
 }
+
+// errNotStarted stands for an agent that was not started yet.
+var errNotStarted = errors.New("the agent of the cluster has not started yet")
 
 // errEnded stands for an agent that ended without an error.
 var errEnded = errors.New("it ended without an error")

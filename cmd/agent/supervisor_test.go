@@ -24,13 +24,18 @@ const patience = time.Minute
 type served struct {
 	starts chan string
 	ends   chan string
-	// dead clusters never start; broken ones end with each attempt.
-	dead, broken map[string]bool
+	// slowStarts are those of slow clusters that have started.
+	slowStarts chan string
+	// dead clusters never start; broken ones end with each attempt; slow ones start when
+	// they are let.
+	dead, broken, slow map[string]bool
+	let                chan struct{}
 }
 
 func newServed() *served {
-	return &served{starts: make(chan string, 100), ends: make(chan string, 100), dead: map[string]bool{},
-		broken: map[string]bool{}}
+	return &served{starts: make(chan string, 100), ends: make(chan string, 100),
+		slowStarts: make(chan string, 100), dead: map[string]bool{},
+		broken: map[string]bool{}, slow: map[string]bool{}, let: make(chan struct{})}
 }
 
 func (s *served) serve(ctx context.Context, t target, started func()) error {
@@ -39,6 +44,13 @@ func (s *served) serve(ctx context.Context, t target, started func()) error {
 	switch {
 	case s.broken[t.cluster]:
 		panic("broken")
+	case s.slow[t.cluster]:
+		select {
+		case <-s.let:
+			started()
+			s.slowStarts <- t.cluster
+		case <-ctx.Done():
+		}
 	case !s.dead[t.cluster]:
 		started()
 	}
@@ -152,6 +164,39 @@ func TestOneDelaysNoOther(t *testing.T) {
 	}
 }
 
+// TestSlowDelaysNoOther: clusters that take longer to start than they may have their slots are more than the slots. A
+// healthy one starts before them, they start later, and what they give back twice is not counted twice.
+func TestSlowDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	s := newServed()
+	super := testSupervisor(t, s)
+	for i := range 2 * maxStarting {
+		name := fmt.Sprintf("slow-%d", i)
+		s.slow[name] = true
+		if err := super.start(name, v1, hosted(name, 100+10*i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := super.start("fine", v1, hosted("fine", 1000)); err != nil {
+		t.Fatal(err)
+	}
+	for next(t, s.starts) != "fine" {
+	}
+	if len(s.slowStarts) > 0 {
+		t.Fatal("a slow cluster has started: the test shows nothing")
+	}
+	close(s.let)
+	for range 2 * maxStarting {
+		next(t, s.slowStarts)
+	}
+	if n := len(super.slots); n > maxStarting {
+		t.Errorf("%d clusters have slots, want at most %d", n, maxStarting)
+	}
+	if len(s.ends) > 0 {
+		t.Error("a cluster has ended")
+	}
+}
+
 func secretWith(change func(*corev1.Secret)) *corev1.Secret {
 	config := []byte(`{apiVersion: v1, kind: Config, current-context: x, clusters: [{name: c, cluster: {server: ` +
 		`"https://example.com:6443"}}], contexts: [{name: x, context: {cluster: c, user: u}}], ` +
@@ -192,7 +237,12 @@ func TestTargetOf(t *testing.T) {
 	if same != fingerprint(secretWith(func(*corev1.Secret) {})) {
 		t.Error("an annotation would restart the agent")
 	}
-	if same == fingerprint(secretWith(func(s *corev1.Secret) { s.Data[v1alpha1.HostedPortsKey] = []byte("1-2") })) {
-		t.Error("other ports would not restart the agent")
+	for _, key := range []string{v1alpha1.HostedHubKey, v1alpha1.HostedClusterKey, v1alpha1.HostedPortsKey} {
+		if same == fingerprint(secretWith(func(s *corev1.Secret) { s.Data[key] = []byte("1-2") })) {
+			t.Errorf("another %s would not restart the agent", key)
+		}
+	}
+	if same != fingerprint(secretWith(func(s *corev1.Secret) { s.Data["hub.renewed"] = []byte("x") })) {
+		t.Error("a token for the hub that the agent renewed itself would restart it")
 	}
 }

@@ -51,6 +51,22 @@ func readLock(f flags) (lock, error) {
 // electionLease is the name of the Lease that replicas agree through.
 const electionLease = "bellwether-hub"
 
+// shortestLease is the least that --leader-election-lease-duration can be.
+const shortestLease = 5 * time.Second
+
+// electionTimes returns how long a leader tries to renew a Lease of a duration before it gives up, and how long it waits
+// between two attempts.
+//
+// A leader has to end before another replica may take its Lease. Since the last renewal it waits for retry, tries for
+// renew, and then client-go tries to give the Lease back before it tells anybody: a request, which controller-runtime
+// bounds by half of renew and by a second at least. The rest of the Lease is for the end of the process.
+func electionTimes(lease time.Duration) (renew, retry time.Duration, err error) {
+	if lease < shortestLease {
+		return 0, 0, fmt.Errorf("--leader-election-lease-duration is %s: it must be at least %s", lease, shortestLease)
+	}
+	return lease * 2 / 5, lease / 10, nil
+}
+
 var errPassive = errors.New("passive: another hub holds the Lease in the lock cluster, or that cannot be reached")
 
 // isActive fails in a hub that is passive. It is no failure of the pod, whose readiness

@@ -51,3 +51,23 @@ func TestReadinessKnowsTheLeader(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaderEndsBeforeItsLease adds up what a leader does, one after the other, that cannot reach its Lease any more.
+// TestActiveAndPassive has it happen.
+func TestLeaderEndsBeforeItsLease(t *testing.T) {
+	t.Parallel()
+	for _, lease := range []time.Duration{shortestLease, 15 * time.Second, time.Minute, time.Hour} {
+		renew, retry, err := electionTimes(lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Requests to the Lease, and so that which gives it back, end after half of renew and not before a second:
+		// NewResourceLock of controller-runtime.
+		if end := retry + renew + max(renew/2, time.Second); end > lease*7/10 {
+			t.Errorf("a leader with a Lease of %s ends after %s", lease, end)
+		}
+	}
+	if _, _, err := electionTimes(shortestLease - 1); err == nil {
+		t.Error("a Lease that is too short for the requests to it is accepted")
+	}
+}

@@ -84,7 +84,8 @@ func command() *cobra.Command {
 		"kubeconfig file of a lock cluster: hubs on several clusters agree through a Lease there, in the namespace of "+
 			"the current context (default: replicas on one cluster agree through a Lease on it)")
 	fs.DurationVar(&f.electionLease, "leader-election-lease-duration", 15*time.Second,
-		"how long replicas wait for a leader that fell silent")
+		"how long replicas wait for a leader that fell silent; at least 5s. A leader that cannot renew its Lease ends "+
+			"after 70 % of it")
 	fs.DurationVar(&f.leaseGrace, "lease-grace", 0,
 		"how long an agent may be silent beyond the duration that its Lease names")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder that keeps catalogs that were pulled")
@@ -219,8 +220,10 @@ func newManager(f flags) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A leader that cannot renew its Lease ends before another one may take it.
-	renew, retry := f.electionLease*2/3, f.electionLease/8
+	renew, retry, err := electionTimes(f.electionLease)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         controllers.HubCache(),

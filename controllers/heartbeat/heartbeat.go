@@ -48,6 +48,8 @@ type Lease struct {
 	Namespace string
 	// ClusterName is what `bellwether fleet join` calls the cluster.
 	ClusterName string
+	// Hosted says that the agent does not run on its cluster, which `bellwether fleet join` has to know.
+	Hosted bool
 	// Holder names the agent's process.
 	Holder string
 	// Every is how often the Lease is renewed where nothing changes, give or take a

@@ -79,6 +79,10 @@ func (l *Lease) message() error {
 	if l.err == nil {
 		return nil
 	}
+	join := l.ClusterName
+	if l.Hosted {
+		join += " --hosted"
+	}
 	return fmt.Errorf("%s since %s: %w; run `bellwether fleet join %s --cluster-kubeconfig FILE`: the agent takes "+
-		"over the new credentials by itself", refused, l.since.UTC().Format(time.RFC3339), l.err, l.ClusterName)
+		"over the new credentials by itself", refused, l.since.UTC().Format(time.RFC3339), l.err, join)
 }

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -25,7 +24,7 @@ import (
 )
 
 // writers is how many OperatorInstalls are written at a time.
-const writers = 16
+const writers = 48
 
 // apply carries the actions out. A cluster that cannot be written does not
 // hold up the others, and is held back from the next pass on; a rollout that was changed
@@ -86,6 +85,7 @@ func foremost(errs []error) error {
 // admitting is what the actions of one pass have in common.
 type admitting struct {
 	rollout  *v1alpha1.OperatorRollout
+	fence    fence
 	clusters map[string]rollouts.Cluster
 	// others are all rollouts, where a cluster is to be admitted.
 	others []v1alpha1.OperatorRollout
@@ -95,7 +95,8 @@ type admitting struct {
 }
 
 func (r *Reconciler) admitting(ctx context.Context, in rollouts.Input, actions []rollouts.Action) (*admitting, error) {
-	p := &admitting{rollout: in.Rollout}
+	p := &admitting{rollout: in.Rollout,
+		fence: fence{read: func() error { return r.unchanged(ctx, in.Rollout) }}}
 	if r.MaxChanges <= 0 || !slices.ContainsFunc(actions, func(a rollouts.Action) bool {
 		return a.Kind == rollouts.ActionAdmit
 	}) {
@@ -111,7 +112,7 @@ func outdated(err error) bool { return apierrors.IsConflict(err) }
 
 func (r *Reconciler) act(ctx context.Context, p *admitting, a rollouts.Action) error {
 	ro := p.rollout
-	if err := r.fence(ctx, ro); err != nil {
+	if err := p.fence.pass(); err != nil {
 		return err
 	}
 	// A write names what was read by its resource version, or that there is nothing, so the cache does until the API
@@ -162,26 +163,6 @@ func (r *Reconciler) actOn(ctx context.Context, p *admitting, a rollouts.Action,
 	default:
 		return r.admit(ctx, p, a, install)
 	}
-}
-
-// errRolloutChanged ends all actions of a pass.
-var errRolloutChanged = errors.New("the rollout was changed since it was read")
-
-// fence makes sure that the rollout is still as the decision saw it: not
-// paused, not aborted, and with the very batch that names the cluster. The metadata
-// tells, and is all that is read: a status names hundreds of clusters.
-func (r *Reconciler) fence(ctx context.Context, ro *v1alpha1.OperatorRollout) error {
-	var now metav1.PartialObjectMetadata
-	now.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("OperatorRollout"))
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(ro), &now)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read rollout: %w", err)
-	}
-	if err != nil || now.UID != ro.UID || now.ResourceVersion != ro.ResourceVersion || now.DeletionTimestamp != nil {
-		return errors.Join(errRolloutChanged, apierrors.NewConflict(schema.GroupResource{
-			Group: v1alpha1.SchemeGroupVersion.Group, Resource: "operatorrollouts"}, ro.Name, errRolloutChanged))
-	}
-	return nil
 }
 
 // assign writes the membership. Once the plan is frozen, a member is never

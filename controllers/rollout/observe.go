@@ -19,11 +19,10 @@ import (
 // observe gathers from the cache what rollouts.Next decides on.
 func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.OperatorRollout) (rollouts.Input, error) {
 	in := rollouts.Input{Now: r.Now(), Rollout: ro, Answers: r.Measurer.answers(ro.UID)}
-	newer, err := r.hasNewer(ctx, ro)
-	if err != nil {
-		return in, err
+	var err error
+	if in.Newer, err = r.hasNewer(ctx, ro); in.Newer || err != nil {
+		return in, err // what ends a rollout that has a newer one depends on nothing else
 	}
-	in.Newer = newer
 	var clusters v1alpha1.FleetClusterList
 	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return in, fmt.Errorf("list clusters: %w", err)

@@ -14,23 +14,29 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
-// JudgesBundles tells whether Bundle can refuse anything. Where it cannot, nobody needs
-// to read what a bundle holds: a cluster without a policy needs no access to the
-// registries from which OLM alone takes its bundles. A nil policy judges none.
-func (p *Policy) JudgesBundles() bool {
-	return p != nil && (len(p.Spec.AllowedRegistries) > 0 || p.Spec.Permissions.isSet())
+// JudgesBundles tells whether Bundle can refuse anything that is installed into a
+// namespace. Where it cannot, nobody needs to read what a bundle holds: a cluster
+// without a policy needs no access to the registries from which OLM alone takes its
+// bundles. A nil policy judges none.
+func (p *Policy) JudgesBundles(namespace string) bool {
+	return p != nil && (len(p.Spec.AllowedRegistries) > 0 || p.Spec.Permissions.isSet() || p.isOwn(namespace))
 }
 
-// Bundle judges the content of a bundle that OLM is to install. Objects are its
-// manifests. Image is where OLM takes them from; empty where they are served inline. A
-// nil policy permits everything.
+// isOwn tells whether a namespace is that of the agent, in which the owner's ConfigMaps are.
+func (p *Policy) isOwn(namespace string) bool { return namespace != "" && namespace == p.OwnNamespace }
+
+// Bundle judges the content of a bundle that OLM is to install into a namespace. Objects
+// are its manifests. Image is where OLM takes them from; empty where they are served
+// inline. A nil policy permits everything.
 //
 // A bundle that runs for its own namespace asks for less than one that runs for all:
 // OLM makes cluster-wide rules of namespaced ones where the mode is AllNamespaces.
-func (p *Policy) Bundle(name, image string, objects [][]byte, mode v1alpha1.InstallMode) error {
-	if !p.JudgesBundles() {
+func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
+	mode v1alpha1.InstallMode) error {
+	if !p.JudgesBundles(namespace) {
 		return nil
 	}
 	if image != "" && !strings.Contains(image, "@sha256:") {
@@ -51,6 +57,10 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, mode v1alpha1.Inst
 				"is written otherwise", name, o.GetKind(), o.GetName(), field)
 		}
 	}
+	if name := ofOwner(b); name != "" && p.isOwn(namespace) {
+		return refuse("bundle %s brings ConfigMap %s into the agent's namespace, which only the owner of the cluster "+
+			"writes", b.CSV.Name, name)
+	}
 	for _, image := range images(b) {
 		if err := p.registry("an image of bundle "+name, image); err != nil {
 			return err
@@ -63,6 +73,16 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, mode v1alpha1.Inst
 		return refuse("what bundle %s may do has no limit: %s", name, why)
 	}
 	return p.Spec.Permissions.judge(name, grants(b, mode))
+}
+
+// ofOwner returns the name of a ConfigMap of the owner that a bundle brings; empty where it brings none.
+func ofOwner(b *bundles.Bundle) string {
+	for _, o := range b.Objects {
+		if o.GetKind() == "ConfigMap" && slices.Contains([]string{ConfigMap, veto.ConfigMap}, o.GetName()) {
+			return o.GetName()
+		}
+	}
+	return ""
 }
 
 // images are those that a bundle runs, and that it says it may run.

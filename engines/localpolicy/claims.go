@@ -60,7 +60,7 @@ func (p *Policy) Claims(name, namespace string, objects [][]byte) (*Claims, erro
 	}
 	b, err := bundles.FromManifests(objects, nil)
 	if err != nil {
-		return nil, p.Unreadable(name, err)
+		return nil, Unreadable(name, err)
 	}
 	c := &Claims{Bundle: name, Namespace: namespace}
 	for _, o := range b.Objects {
@@ -72,7 +72,7 @@ func (p *Policy) Claims(name, namespace string, objects [][]byte) (*Claims, erro
 		case "RoleBinding", "ClusterRoleBinding":
 			var read rbacv1.ClusterRoleBinding
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &read); err != nil {
-				return nil, p.Unreadable(name, err)
+				return nil, Unreadable(name, err)
 			}
 			c.bindings = append(c.bindings, binding{o.GetKind(), o.GetName(), Role{read.RoleRef.Kind, read.RoleRef.Name}})
 		}
@@ -94,12 +94,8 @@ func (p *Policy) Claims(name, namespace string, objects [][]byte) (*Claims, erro
 	return c, nil
 }
 
-// Unreadable is the refusal of a bundle whose content, or what the cluster has of it, cannot be read; nil where the
-// policy judges no bundles.
-func (p *Policy) Unreadable(bundle string, cause error) error {
-	if !p.JudgesBundles() {
-		return nil
-	}
+// Unreadable is the refusal of a bundle whose content, or what the cluster has of it, cannot be read.
+func Unreadable(bundle string, cause error) error {
 	return refuse("bundle %s cannot be judged: %s", bundle, phrase.Truncate(phrase.OneLine(cause.Error()), maxShown))
 }
 

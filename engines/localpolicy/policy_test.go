@@ -268,7 +268,7 @@ func TestPermissions(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			refused(t, parse(t, test.policy).Bundle("echo.v1.0.0", "", test.bundle, test.mode), test.says)
+			refused(t, parse(t, test.policy).Bundle("echo.v1.0.0", "", test.bundle, "echo", test.mode), test.says)
 		})
 	}
 }
@@ -281,15 +281,40 @@ func TestImages(t *testing.T) {
 			"image": "quay.io/team/echo:v1"}}
 	})
 	digest := "@sha256:" + strings.Repeat("0", 64)
-	refused(t, p.Bundle("echo", "", objects, ""), "")
-	refused(t, p.Bundle("echo", "quay.io/team/bundle"+digest, objects, ""), "")
-	refused(t, p.Bundle("echo", "quay.io/team/bundle:v1", nil, ""), "not fixed by a digest")
-	refused(t, p.Bundle("echo", "quay.io/other/bundle"+digest, objects, ""),
+	refused(t, p.Bundle("echo", "", objects, "echo", ""), "")
+	refused(t, p.Bundle("echo", "quay.io/team/bundle"+digest, objects, "echo", ""), "")
+	refused(t, p.Bundle("echo", "quay.io/team/bundle:v1", nil, "echo", ""), "not fixed by a digest")
+	refused(t, p.Bundle("echo", "quay.io/other/bundle"+digest, objects, "echo", ""),
 		"the image of bundle echo is quay.io/other")
 	p = parse(t, "allowedRegistries: [registry.example.com]") // where the Deployment's image is
 	related := bundleOf(t, func(spec object) {
 		spec["relatedImages"] = []any{object{"name": "miner", "image": "evil.example.com/miner"}}
 	})
-	refused(t, p.Bundle("echo", "", related, ""), "evil.example.com/miner")
-	refused(t, (*localpolicy.Policy)(nil).Bundle("echo", "", nil, ""), "")
+	refused(t, p.Bundle("echo", "", related, "echo", ""), "evil.example.com/miner")
+	refused(t, (*localpolicy.Policy)(nil).Bundle("echo", "", nil, "echo", ""), "")
+}
+
+// TestObjectsOfTheOwner: an owner may permit operators in the agent's namespace, which upgrades of the agent by OLM
+// need, but no bundle replaces what the owner wrote there.
+func TestObjectsOfTheOwner(t *testing.T) {
+	configMap := func(name string) [][]byte {
+		return bundleOf(t, nil, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}})
+	}
+	for name, tc := range map[string]struct {
+		policy, namespace string
+		bundle            [][]byte
+		says              string
+	}{
+		"the policy": {"deniedNamespaces: []", own, configMap("bellwether-policy"), "ConfigMap bellwether-policy"},
+		"the veto":   {"deniedNamespaces: []", own, configMap("bellwether-veto"), "ConfigMap bellwether-veto"},
+		"with other limits": {"deniedNamespaces: []\npermissions: {denyClusterWildcards: true}", own,
+			configMap("bellwether-policy"), "ConfigMap bellwether-policy"},
+		"another ConfigMap":     {"deniedNamespaces: []", own, configMap("settings"), ""},
+		"another namespace":     {"deniedNamespaces: []", "echo", configMap("bellwether-policy"), ""},
+		"content without limit": {"deniedNamespaces: []", own, nil, "cannot be judged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused(t, parse(t, tc.policy).Bundle("echo.v1.0.0", "", tc.bundle, tc.namespace, ""), tc.says)
+		})
+	}
 }

@@ -32,10 +32,10 @@ type claimed struct {
 }
 
 // judge refuses a bundle that claims what others made. Where that cannot be read it is refused too.
-func (c claimed) judge(ctx context.Context, policy *localpolicy.Policy, claims *localpolicy.Claims) error {
+func (c claimed) judge(ctx context.Context, claims *localpolicy.Claims) error {
 	cluster, err := c.read(ctx, claims)
 	if err != nil {
-		return policy.Unreadable(claims.Bundle, err)
+		return localpolicy.Unreadable(claims.Bundle, err)
 	}
 	return claims.Judge(cluster)
 }

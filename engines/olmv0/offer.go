@@ -273,10 +273,8 @@ func problemOf(err error, r request) *plan.Problem {
 			err = refused
 		}
 	}
-	if errors.Is(err, oci.ErrNotBundle) {
-		if refused := r.Policy.Unreadable(r.Release.Bundle, err); refused != nil {
-			err = refused
-		}
+	if errors.Is(err, oci.ErrNotBundle) && r.Policy.JudgesBundles(r.Release.TargetNamespace()) {
+		err = localpolicy.Unreadable(r.Release.Bundle, err)
 	}
 	if refusal := (*localpolicy.RefusalError)(nil); errors.As(err, &refusal) {
 		return &plan.Problem{Reason: refusal.Reason, Message: refusal.Message}

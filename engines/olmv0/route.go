@@ -95,18 +95,19 @@ func (r request) source() (oci.Source, error) {
 // permit judges a bundle by what the owner of the cluster permits. It is nil where
 // there is nothing to judge.
 func (r request) permit(ctx context.Context) func(bundle, image string, objects [][]byte) error {
-	if !r.Policy.JudgesBundles() {
+	namespace := r.Release.TargetNamespace()
+	if !r.Policy.JudgesBundles(namespace) {
 		return nil
 	}
 	return func(bundle, image string, objects [][]byte) error {
-		if err := r.Policy.Bundle(bundle, image, objects, r.Release.Install.Mode); err != nil {
+		if err := r.Policy.Bundle(bundle, image, objects, namespace, r.Release.Install.Mode); err != nil {
 			return err
 		}
-		claims, err := r.Policy.Claims(bundle, r.Release.TargetNamespace(), objects)
+		claims, err := r.Policy.Claims(bundle, namespace, objects)
 		if err != nil || claims == nil {
 			return err
 		}
-		return r.claimed.judge(ctx, r.Policy, claims)
+		return r.claimed.judge(ctx, claims)
 	}
 }
 

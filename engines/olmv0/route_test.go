@@ -153,10 +153,14 @@ func TestBundlesAreReadOnlyToBeJudged(t *testing.T) {
 		"a policy about namespaces": {policy: &localpolicy.Policy{Spec: localpolicy.Spec{DeniedNamespaces: []string{"a"}}}},
 		"one about registries": {want: true,
 			policy: &localpolicy.Policy{Spec: localpolicy.Spec{AllowedRegistries: []string{"registry.example.com"}}}},
+		"one about another namespace than the agent's": {policy: &localpolicy.Policy{OwnNamespace: "b"}},
+		"one that permits the agent's": {want: true, policy: &localpolicy.Policy{OwnNamespace: "echo",
+			Spec: localpolicy.Spec{DeniedNamespaces: []string{"a"}}}},
 		"one about permissions": {want: true, policy: &localpolicy.Policy{Spec: localpolicy.Spec{
 			Permissions: localpolicy.Permissions{DenyClusterWildcards: true}}}},
 	} {
-		if got := (request{Policy: test.policy}).permit(t.Context()) != nil; got != test.want {
+		r := request{Policy: test.policy, Release: v1alpha1.Release{Package: "echo"}}
+		if got := r.permit(t.Context()) != nil; got != test.want {
 			t.Errorf("%s: bundles are judged: %t, want %t", name, got, test.want)
 		}
 	}

@@ -81,8 +81,8 @@ func judgeCRDs(in Observation) []Finding {
 	if len(different) > 0 {
 		findings = append(findings, Finding{Severity: Warning, Check: CheckVersions, Objects: different,
 			Remedies: install,
-			Text: fmt.Sprintf("CRDs on the hub are not those of its version, %s, as after a `helm upgrade`, which "+
-				"leaves CRDs alone: %s", in.ChartVersion, phrase.First(different, shown))})
+			Text: fmt.Sprintf("CRDs on the hub are not those of its version, %s, as after a `helm upgrade` with "+
+				"crds.enabled=false: %s", in.ChartVersion, phrase.First(different, shown))})
 	}
 	return findings
 }

@@ -39,6 +39,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/install"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
@@ -50,6 +51,9 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Clusters are the names of the FleetClusters whose agents to run. The hub must have made their namespaces.
 	Clusters []string
+	// Before is a fleet of the same clusters that was stopped: what OLM holds on them is still there, as where the
+	// clusters join another hub. It needs OwnWatches.
+	Before *Fleet
 	Behaviour
 	// LeaseEvery and LeaseFor are as the agent's flags; default 30s and 90s.
 	LeaseEvery, LeaseFor time.Duration
@@ -97,6 +101,9 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 		namespace := v1alpha1.ClusterNamespace(name)
 		f.clusters[namespace] = &cluster{name: name, namespace: namespace}
 	}
+	if o.Before != nil {
+		f.inherit(o.Before)
+	}
 	if err := f.readAccounts(ctx); err != nil {
 		return nil, err
 	}
@@ -114,6 +121,36 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 		return nil, fmt.Errorf("start hollow agents: %w", err)
 	}
 	return f, nil
+}
+
+// inherit takes over what OLM holds on the clusters of a fleet that was stopped.
+func (f *Fleet) inherit(before *Fleet) {
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	f.ended = slices.Clone(before.ended)
+	for key, o := range before.operators {
+		c := f.clusters[key.Namespace]
+		if c == nil {
+			continue
+		}
+		o.mu.Lock()
+		o.ended, o.changed = f.end, func() { c.notify(key) }
+		o.mu.Unlock()
+		f.operators[key] = o
+	}
+}
+
+// keptOn returns what a cluster keeps of an operator, as the real engine reads it from the cluster.
+func (f *Fleet) keptOn(c *cluster) func(context.Context, v1alpha1.OperatorReference) (*engines.Kept, error) {
+	return func(_ context.Context, operator v1alpha1.OperatorReference) (*engines.Kept, error) {
+		f.mu.Lock()
+		o := f.operators[client.ObjectKey{Namespace: c.namespace, Name: operator.InstallName()}]
+		f.mu.Unlock()
+		if o == nil {
+			return nil, nil
+		}
+		return o.keeps(), nil
+	}
 }
 
 // readAccounts reads which ServiceAccounts the agents are to the hub. A real agent knows it from its token.
@@ -207,7 +244,7 @@ func (f *Fleet) startGroup(ctx context.Context, hub *rest.Config, mapper meta.RE
 		}
 		c.installs = manager.GetCache()
 	}
-	if err := f.addInstall(manager, triggers, workers); err != nil {
+	if err := f.addInstall(manager, triggers, workers, group); err != nil {
 		return err
 	}
 	f.done.Go(func() {
@@ -223,15 +260,19 @@ func (f *Fleet) startGroup(ctx context.Context, hub *rest.Config, mapper meta.RE
 	return nil
 }
 
-func (f *Fleet) addInstall(manager ctrl.Manager, triggers install.Triggers, workers int) error {
+func (f *Fleet) addInstall(manager ctrl.Manager, triggers install.Triggers, workers int, group []*cluster) error {
 	bounded, err := controllers.WithBoundedEvents(manager)
 	if err != nil {
 		return err
 	}
 	recorder := bounded.GetEventRecorder("bellwether-agent")
-	shell := kit.Shell(manager.GetClient(), recorder, &install.Reconciler[*observation, plan.Action]{
+	reconciler := &install.Reconciler[*observation, plan.Action]{
 		Hub: manager.GetClient(), Engine: f.engine, Events: recorder, Now: time.Now, Veto: noVeto,
-	})
+	}
+	if f.options.OwnWatches {
+		reconciler.Kept = f.keptOn(group[0])
+	}
+	shell := kit.Shell(manager.GetClient(), recorder, reconciler)
 	err = ctrl.NewControllerManagedBy(manager).Named("install").
 		For(&v1alpha1.OperatorInstall{}, builder.WithPredicates(predicate.NewPredicateFuncs(f.note))).
 		WatchesRawSource(source.Channel(triggers, &handler.TypedEnqueueRequestForObject[*v1alpha1.OperatorInstall]{})).

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
@@ -40,6 +41,8 @@ type operator struct {
 	serial int
 	// versions of the package's bundles.
 	versions map[string]string
+	// kept is the admission that the agent acted on last, which a real one writes into the Subscription.
+	kept *v1alpha1.KeptAdmission
 }
 
 // viewAddress stands for the port of an agent that serves the view.
@@ -68,6 +71,10 @@ func (o *operator) apply(install *v1alpha1.OperatorInstall, offer plan.Offer, a 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.versions = offer.Versions
+	if admission := install.Spec.Admission; admission != nil {
+		o.kept = &v1alpha1.KeptAdmission{Admission: *admission.DeepCopy(), Holds: install.Spec.Holds}
+		o.kept.Admission.Adopted = false // that says something about a hub, not about the cluster
+	}
 	switch a.Verb {
 	case plan.Serve:
 		o.view, o.next = plan.View{Hash: offer.ViewHash, Address: viewAddress}, offer.Next
@@ -83,6 +90,21 @@ func (o *operator) apply(install *v1alpha1.OperatorInstall, offer plan.Offer, a 
 		o.change(install, a)
 	}
 	o.react()
+}
+
+// keeps returns what the cluster keeps of the operator; nil where that is nothing.
+func (o *operator) keeps() *engines.Kept {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sub := o.subscription()
+	if sub == nil || o.kept == nil {
+		return nil
+	}
+	kept := &engines.Kept{KeptAdmission: *o.kept.DeepCopy()}
+	if name := sub.InstalledCSV; name != "" {
+		kept.Installed = &v1alpha1.InstalledVersion{Bundle: name, Version: o.versions[name]}
+	}
+	return kept
 }
 
 // make applies an object of the agent's templates.
@@ -258,11 +280,12 @@ func (o *operator) finish(step string, drawn Installation) {
 		o.fail(about)
 	}
 	o.react()
+	ended, changed := o.ended, o.changed
 	o.mu.Unlock()
 	if kind == installing || kind == failing {
-		o.ended(drawn)
+		ended(drawn)
 	}
-	o.changed()
+	changed()
 }
 
 // resolve makes an InstallPlan that waits for approval.

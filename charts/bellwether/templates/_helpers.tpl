@@ -100,11 +100,14 @@ livenessProbe:
   httpGet: {path: /healthz, port: health}
   periodSeconds: 10
 readinessProbe:
-  {{- /* A passive hub is ready to take over, and an agent works on without its hub. */}}
+  {{- /* A passive hub is ready to take over, and an agent works on without its hub; one hosted cluster must not make
+  the agent of the others unready. */}}
   {{- $path := "/readyz" }}
   {{- if dig "lock" "kubeconfigSecret" "" . }}
   {{- $path = "/readyz?exclude=active" }}
-  {{- else if and (hasKey . "hosted") (not (dig "hosted" "enabled" false .)) }}
+  {{- else if dig "hosted" "enabled" false . }}
+  {{- $path = "/readyz?exclude=hosted-clusters" }}
+  {{- else if hasKey . "hosted" }}
   {{- $path = "/readyz?exclude=hub-connection" }}
   {{- end }}
   httpGet: {path: {{ $path | quote }}, port: health}

@@ -547,7 +547,17 @@ func TestLeaving(t *testing.T) {
 		"waits for an offline cluster": {
 			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters[1].Online = false }),
 			want{state: "Stalled", reason: "AgentOffline",
-				contains: "1 of 2 clusters are offline and have not uninstalled the operator: b"},
+				contains: "1 of 2 clusters are offline and have not uninstalled the operator: b; there is no time limit"},
+		},
+		"Orphan ends the wait for an offline cluster": {
+			leaving(noRollouts, deleted, func(in *plan.Input) {
+				in.Clusters[1].Online = false
+				in.Installs = in.Installs[1:]
+				in.Operator.Spec.RemovalPolicy = v1alpha1.RemovalOrphan
+			}),
+			want{state: "False", reason: "Deleting", contains: "waiting for 1 clusters to remove it: b",
+				removals: []removal.Step{{Namespace: "bellwether-b", Name: "team.echo",
+					SetPolicy: v1alpha1.RemovalOrphan, Release: true}}},
 		},
 		"does not wait for a cluster that left the fleet": {
 			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters = in.Clusters[:1] }),

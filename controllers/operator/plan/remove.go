@@ -103,8 +103,10 @@ func (p *pass) removalSummary(waitFor, offline []string) conditions.Summary {
 		return stalled(v1alpha1.ReasonRemovalUnconfirmed, p.uninstallText())
 	case len(offline) > 0:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"%d of %d clusters are offline and have not uninstalled the operator: %s; start their agents, or "+
-				"set spec.removalPolicy to Orphan to leave the operator there",
+			"%d of %d clusters are offline and have not uninstalled the operator: %s; there is no time limit: "+
+				"start their agents; remove clusters that are lost from the fleet with `bellwether fleet remove NAME "+
+				"--offboarding-timeout 0s`; or set spec.removalPolicy to Orphan to leave the operator on all clusters "+
+				"that still have it",
 			len(offline), len(waitFor), phrase.First(sorted(offline), maxNamed)))
 	case len(waitFor) > 0:
 		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for %d clusters to remove it: %s", len(waitFor),

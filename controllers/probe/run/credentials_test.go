@@ -63,7 +63,7 @@ func TestJSONAndHeaders(t *testing.T) {
 			want: v1alpha1.ReasonBadAnswer, message: "unexpected end of JSON"},
 		"an expression of quadratic cost": {path: "/large",
 			probe: v1alpha1.HTTPProbe{JSON: `body.items.all(a, body.items.all(b, a == b))`},
-			want:  v1alpha1.ReasonBadAnswer, message: "actual cost limit exceeded"},
+			want:  v1alpha1.ReasonBadAnswer, message: "more than 500000 operations"},
 		"a header that matches": {probe: v1alpha1.HTTPProbe{HeaderMatches: header("x-state", "^ready")}},
 		"a header that does not": {probe: v1alpha1.HTTPProbe{HeaderMatches: header("X-State", "^down")},
 			want: v1alpha1.ReasonBadAnswer},

@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/alecthomas/units"
-	"github.com/google/cel-go/cel"
 	"github.com/prometheus/blackbox_exporter/config"
 	pconfig "github.com/prometheus/common/config"
 
@@ -153,38 +151,6 @@ func compileHeaders(field string, matches []v1alpha1.HeaderMatch, allowMissing b
 		out = append(out, config.HeaderMatch{Header: m.Name, Regexp: compiled[0], AllowMissing: allowMissing})
 	}
 	return out, nil
-}
-
-// maxJSONCost bounds the evaluation of spec.http.json, whose cost depends on the
-// answer, to a fraction of a second.
-const maxJSONCost = 100_000
-
-var jsonEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(cel.Variable("body", cel.DynType))
-})
-
-// compileJSON compiles the expression as blackbox_exporter does, with a limit of
-// its cost. It returns nil if there is none.
-func compileJSON(expression string) (*config.CELProgram, error) {
-	if expression == "" {
-		return nil, nil
-	}
-	env, err := jsonEnvironment()
-	if err != nil {
-		return nil, fmt.Errorf("make CEL environment: %w", err)
-	}
-	ast, issues := env.Compile(expression)
-	if err := issues.Err(); err != nil {
-		return nil, fmt.Errorf("%w: spec.http.json: %w", errSpec, err)
-	}
-	if kind := ast.OutputType(); kind != cel.BoolType && kind != cel.DynType {
-		return nil, fmt.Errorf("%w: spec.http.json: the expression is a %s, and must be true or false", errSpec, kind)
-	}
-	program, err := env.Program(ast, cel.InterruptCheckFrequency(100), cel.CostLimit(maxJSONCost))
-	if err != nil {
-		return nil, fmt.Errorf("%w: spec.http.json: %w", errSpec, err)
-	}
-	return &config.CELProgram{Program: program, Expression: expression}, nil
 }
 
 // addCredentials puts credentials into a module. A probe with private ones

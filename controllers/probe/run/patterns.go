@@ -40,6 +40,8 @@ type cost struct {
 	instructions int
 	// body limits what is read of an answer.
 	body int
+	// json is the length of spec.http.json.
+	json int
 	// isMatched tells whether the answer is kept in memory and evaluated.
 	isMatched bool
 }
@@ -67,7 +69,7 @@ func costOf(spec v1alpha1.EndpointProbeSpec) (cost, error) {
 		c.body = min(c.body, maxSteps/c.instructions)
 	}
 	if spec.HTTP != nil && spec.HTTP.JSON != "" {
-		c.body, c.isMatched = min(c.body, maxJSON), true
+		c.body, c.json, c.isMatched = min(c.body, maxJSON), len(spec.HTTP.JSON), true
 	}
 	return c, nil
 }
@@ -136,7 +138,16 @@ type budget struct{ steps *rate.Limiter }
 func newBudget() budget { return budget{rate.NewLimiter(stepsPerSecond, burstSteps)} }
 
 // expected are the steps that a probe pays before its first run.
-func (c cost) expected() int { return c.instructions * min(c.body, maxJSON) }
+func (c cost) expected() int { return c.steps(min(c.body, maxJSON)) }
+
+// steps returns how many steps an answer takes at most, besides the evaluation of spec.http.json.
+func (c cost) steps(received int) int {
+	perByte := c.instructions
+	if c.json > 0 {
+		perByte += stepsPerByte
+	}
+	return received*perByte + c.json*stepsPerCharacter
+}
 
 // wait returns when a probe that takes that many steps may start, or when ctx ends.
 func (b budget) wait(ctx context.Context, steps int) {

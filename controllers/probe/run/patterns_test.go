@@ -60,6 +60,9 @@ func TestSlowExpressionsAreRefused(t *testing.T) {
 			s.Target.URL, s.DNS = "dns://127.0.0.1", &v1alpha1.DNSProbe{Query: "a.example", Matches: slowPattern}
 		},
 		"many small ones": func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: many} },
+		"JSON": func(s *v1alpha1.EndpointProbeSpec) {
+			s.HTTP = &v1alpha1.HTTPProbe{JSON: `body.s.matches("` + slowPattern + `")`}
+		},
 		"megabytes of program": func(s *v1alpha1.EndpointProbeSpec) {
 			s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"(" + strings.Repeat(`\pL`, 80) + "){1000}"}}
 		},
@@ -68,7 +71,11 @@ func TestSlowExpressionsAreRefused(t *testing.T) {
 			e := newTestEngine(Options{})
 			spec := with(specFor("http://127.0.0.1:1/"), change)
 			err := e.Set(key("a"), Probe{Name: "a", Spec: spec, Targets: []string{""}})
-			if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), "at most 500 are permitted") {
+			says := "at most 500 are permitted"
+			if spec.HTTP != nil && spec.HTTP.JSON != "" {
+				says = "the function matches cannot be used"
+			}
+			if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), says) {
 				t.Errorf("got %v", err)
 			}
 		})

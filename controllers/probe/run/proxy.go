@@ -94,11 +94,11 @@ func (p *session) count(n int64) {
 	}
 }
 
-// steps returns how many steps the regular expressions took at most.
+// steps returns how many steps the expressions took at most, besides the evaluation of spec.http.json.
 func (p *session) steps() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return int(p.received) * p.cost.instructions
+	return p.cost.steps(int(p.received))
 }
 
 // outcome returns what the proxy recorded, once the run is over.

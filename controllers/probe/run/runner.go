@@ -38,7 +38,7 @@ func newRunner(g addressResolver) *runner {
 // result is the result of a run.
 type result struct {
 	samples []sample
-	// steps are those of its regular expressions, at most.
+	// steps are those of its expressions, at most.
 	steps int
 	// failure is nil after a success.
 	failure *plan.Failure
@@ -93,7 +93,7 @@ func (r *runner) runHTTP(ctx context.Context, p *Probe, module config.Module, u 
 	samples, facts := gather(registry)
 	lookup, connect, address, blocked := s.outcome()
 	samples = setProxyTimes(samples, lookup, connect, address)
-	out := result{samples: samples, steps: s.steps()}
+	out := result{samples: samples, steps: s.steps() + jsonSteps(&module)}
 	if success {
 		return out
 	}

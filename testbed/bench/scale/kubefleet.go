@@ -80,7 +80,7 @@ func (l *lab) place(ctx context.Context, o PlacementOptions) (placed, error) {
 		return p, err
 	}
 	p.install = time.Since(began)
-	if err := l.untilIdle(ctx, l.hub); err != nil {
+	if _, err := l.untilIdle(ctx, l.hub); err != nil {
 		return p, err
 	}
 	before, err := l.use(ctx)

@@ -45,7 +45,7 @@ type lab struct {
 	names []string
 	out   io.Writer
 
-	hubs int
+	hubs, servers int
 }
 
 // setup says what a lab consists of.
@@ -69,13 +69,24 @@ func startLab(ctx context.Context, out io.Writer, s setup) (*lab, error) {
 }
 
 func (l *lab) start(ctx context.Context, s setup) error {
+	if err := l.prepare(ctx); err != nil {
+		return err
+	}
+	return l.populate(ctx, s)
+}
+
+// prepare starts an API server that has nothing but what the chart installs.
+func (l *lab) prepare(ctx context.Context) error {
 	hubProgram, err := l.startServers(ctx)
 	if err != nil {
 		return err
 	}
-	if l.Stage, err = stage.Prepare(ctx, l.api, l.run.Dir(), hubProgram); err != nil {
-		return err
-	}
+	l.Stage, err = stage.Prepare(ctx, l.api, l.run.Dir(), hubProgram)
+	return err
+}
+
+// populate starts a hub there, registers the clusters, publishes the catalog and starts the agents.
+func (l *lab) populate(ctx context.Context, s setup) error {
 	if err := l.startHub(ctx); err != nil {
 		return err
 	}
@@ -88,6 +99,7 @@ func (l *lab) start(ctx context.Context, s setup) error {
 		return err
 	}
 	s.hollow.Config, s.hollow.Scheme, s.hollow.Clusters = l.api.RESTConfig(), stage.Scheme(), l.names
+	var err error
 	if l.fleet, err = hollow.Start(ctx, s.hollow); err != nil {
 		return err
 	}
@@ -105,11 +117,13 @@ func (l *lab) startServers(ctx context.Context) (string, error) {
 		return "", err
 	}
 	maps.Copy(binaries, own)
-	l.etcd, err = cluster.StartEtcd(ctx, filepath.Join(l.run.Dir(), "etcd"), binaries[build.Etcd])
+	l.servers++
+	dir := filepath.Join(l.run.Dir(), fmt.Sprintf("servers-%d", l.servers))
+	l.etcd, err = cluster.StartEtcd(ctx, filepath.Join(dir, "etcd"), binaries[build.Etcd])
 	if err != nil {
 		return "", err
 	}
-	l.api, err = cluster.Start(ctx, cluster.Options{Name: "hub", Dir: filepath.Join(l.run.Dir(), "api"),
+	l.api, err = cluster.Start(ctx, cluster.Options{Name: "hub", Dir: filepath.Join(dir, "api"),
 		Binaries: binaries, Etcd: l.etcd, APIServerOnly: true, Out: l.out})
 	return own[build.Hub], err
 }

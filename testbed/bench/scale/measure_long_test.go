@@ -36,6 +36,9 @@ func TestMeasure(t *testing.T) {
 		"takeover": func(ctx context.Context) (figure.Section, error) {
 			return MeasureTakeover(ctx, t.Output(), TakeoverOptions{Clusters: 10, Runs: 1, LeaseEvery: every})
 		},
+		"recovery": func(ctx context.Context) (figure.Section, error) {
+			return MeasureRecovery(ctx, t.Output(), RecoveryOptions{Clusters: 10, Operators: 2, LeaseEvery: every})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)

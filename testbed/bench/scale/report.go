@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
+	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
 // What is promised of the hub's memory, and of its start.
@@ -74,6 +75,8 @@ func converging(all []converged) string {
 	if len(all) == 0 {
 		return text
 	}
+	text += "\nProcessor seconds during the rollouts. The agents of all clusters are in the process of the benchmark:\n\n" +
+		processors(all)
 	last := all[len(all)-1]
 	text += fmt.Sprintf("\nThe writes of %s, %s:\n\n", last.size, wavesOf(last.waves))
 	kinds := [][]string{{"write", "number", "per install"}}
@@ -86,6 +89,17 @@ func converging(all []converged) string {
 		}
 	}
 	return text + figure.Grid(kinds)
+}
+
+// processors lists the processor time of each process during each rollout.
+func processors(all []converged) string {
+	cells := [][]string{{"clusters × operators", "waves", "hub", "API server", "etcd", "agents"}}
+	for _, c := range all {
+		cells = append(cells, []string{c.String(), strconv.Itoa(c.waves), fmt.Sprintf("%.1f", c.cpu[build.Hub]),
+			fmt.Sprintf("%.1f", c.cpu[build.KubeAPIServer]), fmt.Sprintf("%.1f", c.cpu[build.Etcd]),
+			fmt.Sprintf("%.1f", c.cpu[agents])})
+	}
+	return figure.Grid(cells)
 }
 
 // memoryOf fits the hub's memory to clusters and installs, and extrapolates it to what was not measured.

@@ -47,6 +47,8 @@ type converged struct {
 	// took is how long the rollout took, and floor how long its writes take by themselves.
 	took, floor time.Duration
 	left        map[operation]int
+	// cpu are the processor seconds of each process during the rollout.
+	cpu map[string]float64
 }
 
 // rest is what a fleet at rest uses.
@@ -130,11 +132,10 @@ func (l *lab) measure(ctx context.Context, o Options, s size, all *fleets) error
 		if err != nil {
 			return err
 		}
-		c.writes = after.writesSince(before)
-		cpu := func(of string) float64 { return after.cpu[of] - before.cpu[of] }
-		l.say("%s operators, %d waves: %s, %d writes, processor seconds: hub %.1f, API server %.1f, etcd %.1f", s,
-			waves, c.took.Round(time.Millisecond), total(c.writes), cpu(build.Hub), cpu(build.KubeAPIServer),
-			cpu(build.Etcd))
+		c.writes, c.cpu = after.writesSince(before), after.cpuSince(before)
+		l.say("%s operators, %d waves: %s, %d writes, processor seconds: hub %.1f, API server %.1f, etcd %.1f, agents "+
+			"%.1f", s, waves, c.took.Round(time.Millisecond), total(c.writes), c.cpu[build.Hub],
+			c.cpu[build.KubeAPIServer], c.cpu[build.Etcd], c.cpu[agents])
 		all.rollouts = append(all.rollouts, c)
 	}
 	full, err := l.rest(ctx, o, s, true)
@@ -175,7 +176,7 @@ func (l *lab) rest(ctx context.Context, o Options, s size, installed bool) (rest
 	r := rest{size: s, installed: installed}
 	ctx, release := whileRuns(ctx, l.hub)
 	defer release()
-	if err := l.untilIdle(ctx, l.hub); err != nil {
+	if _, err := l.untilIdle(ctx, l.hub); err != nil {
 		return r, err
 	}
 	before, err := l.use(ctx)
@@ -209,31 +210,42 @@ func (l *lab) rest(ctx context.Context, o Options, s size, installed bool) (rest
 
 func mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// untilIdle waits until a hub leads, has read everything and has nothing queued and nothing under way, three times in a
-// row. Retries that wait for their time do not count.
-func (l *lab) untilIdle(ctx context.Context, h *stage.Hub) error {
-	const quiet = 3
-	times := 0
-	return poll.Until(ctx, look, func() error {
+// quiet is how long a hub must have nothing queued to count as idle: some controllers gather changes for up to two
+// seconds, which are in no queue meanwhile.
+const quiet = 3 * time.Second
+
+// untilIdle waits until a hub leads, has read everything and has had nothing queued and nothing under way for quiet. It
+// returns when that began. Retries that wait for their time do not count.
+func (l *lab) untilIdle(ctx context.Context, h *stage.Hub) (time.Time, error) {
+	var since time.Time
+	err := poll.Until(ctx, lookIdle, func() error {
+		now := time.Now()
 		m, err := h.Metrics(ctx)
 		if err != nil {
-			times = 0
+			since = time.Time{}
 			return err
 		}
 		queued, working := m.Sum("workqueue_depth"), m.Sum("controller_runtime_active_workers")
 		leads, done := m.Sum("leader_election_master_status"), m.Sum("controller_runtime_reconcile_total",
 			"controller", "fleet")
 		if leads < 1 || done < float64(len(l.names)) || queued+working > 0 {
-			times = 0
+			since = time.Time{}
 			return fmt.Errorf("the hub is busy: leader %.0f, %.0f clusters reconciled, %.0f objects queued, %.0f "+
 				"under way", leads, done, queued, working)
 		}
-		if times++; times < quiet {
-			return fmt.Errorf("the hub was idle %d times of %d", times, quiet)
+		if since.IsZero() {
+			since = now
+		}
+		if idle := now.Sub(since); idle < quiet {
+			return fmt.Errorf("the hub has been idle for %s of %s", idle.Round(time.Millisecond), quiet)
 		}
 		return nil
 	})
+	return since, err
 }
+
+// lookIdle is how often the hub's metrics are read meanwhile, which costs the hub something.
+const lookIdle = 250 * time.Millisecond
 
 const look = 50 * time.Millisecond
 
@@ -245,10 +257,11 @@ func (l *lab) restartHub(ctx context.Context, s size) (time.Duration, error) {
 	if err := l.startHub(ctx); err != nil {
 		return 0, err
 	}
-	if err := l.untilIdle(ctx, l.hub); err != nil {
+	since, err := l.untilIdle(ctx, l.hub)
+	if err != nil {
 		return 0, err
 	}
-	took := time.Since(began)
+	took := since.Sub(began)
 	l.say("%s operators: caught up %s after the start of a hub", s, took.Round(time.Millisecond))
 	return took, nil
 }

@@ -94,7 +94,7 @@ func (l *lab) takeover(ctx context.Context, version int) (takeover, error) {
 	leader := l.hub
 	l.hub = heir // what is stopped at the end
 	defer leader.Kill()
-	if err := l.untilIdle(ctx, leader); err != nil {
+	if _, err := l.untilIdle(ctx, leader); err != nil {
 		return t, err
 	}
 	operator := stage.Operator(0, version, map[string]string{stage.LabelFleet: fleetName},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -57,6 +58,9 @@ type usage struct {
 	agents, hub int
 }
 
+// agents names this process in usage.cpu: the agents of all clusters run in it.
+const agents = "agents"
+
 // use reads what was used until now.
 func (l *lab) use(ctx context.Context) (usage, error) {
 	u := usage{at: time.Now(), requests: map[operation]int{}, cpu: map[string]float64{}, resident: map[string]int64{}}
@@ -85,11 +89,18 @@ func (l *lab) use(ctx context.Context) (usage, error) {
 		}
 	}
 	u.cpu[build.KubeAPIServer] = api.Sum("process_cpu_seconds_total")
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return u, fmt.Errorf("read processor time of the agents: %w", err)
+	}
+	u.cpu[agents] = seconds(own.Utime) + seconds(own.Stime)
 	if err := l.useOfEtcd(ctx, &u); err != nil {
 		return u, err
 	}
 	return u, l.useOfHub(ctx, &u)
 }
+
+func seconds(t syscall.Timeval) float64 { return time.Duration(t.Nano()).Seconds() }
 
 func (l *lab) useOfHub(ctx context.Context, u *usage) error {
 	hub, err := l.hub.Metrics(ctx)
@@ -120,6 +131,15 @@ func (l *lab) useOfEtcd(ctx context.Context, u *usage) error {
 	}
 	u.etcdWrites, u.cpu[build.Etcd] = etcd.Sum("etcd_mvcc_put_total"), etcd.Sum("process_cpu_seconds_total")
 	return nil
+}
+
+// cpuSince returns the processor seconds of each process since an earlier time.
+func (u usage) cpuSince(before usage) map[string]float64 {
+	all := map[string]float64{}
+	for name, used := range u.cpu {
+		all[name] = used - before.cpu[name]
+	}
+	return all
 }
 
 // writesSince returns how often each thing was written since an earlier time.

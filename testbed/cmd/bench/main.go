@@ -78,8 +78,8 @@ type options struct {
 	backupObjects int
 	scale         scale.Options
 	placements    scale.PlacementOptions
-	// troubled and takenOver are how many clusters the benchmarks of these names have.
-	troubled, takenOver int
+	// troubled, takenOver and recovered are how many clusters the benchmarks of these names have.
+	troubled, takenOver, recovered int
 }
 
 // benchmark is one of those that can be asked for.
@@ -157,6 +157,10 @@ var benchmarks = []benchmark{
 	}},
 	{"scale-takeover", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return scale.MeasureTakeover(ctx, out, scale.TakeoverOptions{Clusters: o.takenOver, Runs: o.runs,
+			LeaseEvery: o.scale.LeaseEvery, Seed: o.scale.Seed})
+	}},
+	{"scale-recovery", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return scale.MeasureRecovery(ctx, out, scale.RecoveryOptions{Clusters: o.recovered, Operators: 1,
 			LeaseEvery: o.scale.LeaseEvery, Seed: o.scale.Seed})
 	}},
 }
@@ -255,6 +259,7 @@ func addScaleFlags(fs *pflag.FlagSet, all *options) {
 		"operators that scale-placements rolls out at a time")
 	fs.IntVar(&all.troubled, "trouble-clusters", 1000, "clusters of scale-trouble")
 	fs.IntVar(&all.takenOver, "takeover-clusters", 1000, "clusters of scale-takeover")
+	fs.IntVar(&all.recovered, "recovery-clusters", 1000, "clusters of scale-recovery")
 }
 
 func run(ctx context.Context, out, progress io.Writer, o options, origin figure.Origin) error {

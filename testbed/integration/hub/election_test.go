@@ -32,7 +32,7 @@ import (
 )
 
 // electionLease is what the hubs of these tests are told with --leader-election-lease-duration.
-const electionLease = 12 * time.Second
+const electionLease = 15 * time.Second
 
 // standby is the hub's program on a cluster of its own, one of several that agree through a lock cluster.
 type standby struct {

@@ -19,6 +19,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,13 +97,35 @@ func (s *site) deployments(ctx context.Context, check doctor.Check, namespace st
 	return out
 }
 
-// NamespacesOfOLM are those of OLM's released manifests and of OpenShift.
-func NamespacesOfOLM() []string { return []string{"olm", "openshift-operator-lifecycle-manager"} }
+// deploymentsOfOLM are also the values of the label "app" of OLM's released manifests, of its chart and of OpenShift.
+var deploymentsOfOLM = []string{"olm-operator", "catalog-operator"}
+
+// NamespacesOfOLM returns the namespaces in which OLM runs on a cluster. Where that cannot be read, or none is found,
+// they are those of OLM's released manifests and of OpenShift.
+func NamespacesOfOLM(ctx context.Context, c client.Reader) []string {
+	found := map[string]bool{}
+	for _, name := range deploymentsOfOLM {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
+		if err := c.List(ctx, list, client.MatchingLabels{"app": name}); err != nil {
+			continue // who may not list Deployments of all namespaces may still read those of the usual ones
+		}
+		for _, d := range list.Items {
+			if d.Name == name {
+				found[d.Namespace] = true
+			}
+		}
+	}
+	if len(found) == 0 {
+		return []string{"olm", "openshift-operator-lifecycle-manager"}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
 
 func (s *site) observeOLM(ctx context.Context) {
-	for _, namespace := range NamespacesOfOLM() {
+	for _, namespace := range NamespacesOfOLM(ctx, s) {
 		for _, d := range s.deployments(ctx, doctor.CheckOLM, namespace) {
-			if d.Name == "olm-operator" || d.Name == "catalog-operator" {
+			if slices.Contains(deploymentsOfOLM, d.Name) {
 				s.seen.OLM = append(s.seen.OLM, d)
 			}
 		}

@@ -8,10 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -37,35 +35,51 @@ func (o *hostedOptions) add(c *cobra.Command) {
 	c.Flags().StringVar(&o.namespace, "hosted-namespace", "bellwether-hosted",
 		"The namespace of the hosted agents on the hub's cluster.")
 	c.Flags().StringVar(&o.ports, "view-ports", "", "The ports of the catalog views of a hosted cluster, one for each "+
-		"operator. Default: the next 30 that no hosted cluster has, from 50100.")
+		"operator. Default: the next 30 of the hosted agents' ports that no hosted cluster has.")
+}
+
+// hostedCluster is what hosted agents need to serve a cluster, but for the kubeconfig for the hub.
+type hostedCluster struct {
+	secret client.ObjectKey
+	local  []byte
+	ports  string
+}
+
+// planHosted checks what the user gives, and chooses the ports. It changes nothing, so that a cluster that the hosted
+// agents cannot serve does not join the fleet.
+func planHosted(ctx context.Context, h client.Reader, o *joinOptions) (hostedCluster, error) {
+	if !o.target.Given() {
+		return hostedCluster{}, exit.Hintf(
+			"set --cluster-kubeconfig to a kubeconfig with the token of a ServiceAccount of the cluster",
+			"--hosted needs a kubeconfig for the cluster")
+	}
+	c := hostedCluster{secret: client.ObjectKey{Namespace: o.hosted.namespace, Name: "hosted-" + o.name}}
+	var err error
+	if c.local, err = embeddedKubeconfig(o); err != nil {
+		return hostedCluster{}, err
+	}
+	c.ports, err = hostedPorts(ctx, h, &o.hosted, c.secret.Name)
+	return c, err
 }
 
 // storeHosted gives hosted agents what they need to serve a cluster.
-func (a *app) storeHosted(ctx context.Context, h *hub.Client, o *joinOptions, hubKubeconfig []byte) error {
-	if !o.target.Given() {
-		return exit.Hintf("set --cluster-kubeconfig to a kubeconfig with the token of a ServiceAccount of the cluster",
-			"--hosted needs a kubeconfig for the cluster")
-	}
-	local, err := embeddedKubeconfig(o)
-	if err != nil {
-		return err
-	}
-	name := "hosted-" + o.name
-	ports, err := hostedPorts(ctx, h, &o.hosted, name)
-	if err != nil {
-		return err
-	}
-	secret := corev1ac.Secret(name, o.hosted.namespace).
+func (a *app) storeHosted(ctx context.Context, h *hub.Client, o *joinOptions, c hostedCluster,
+	hubKubeconfig []byte) error {
+	secret := corev1ac.Secret(c.secret.Name, c.secret.Namespace).
 		WithLabels(map[string]string{v1alpha1.LabelHostedCluster: o.name}).
-		WithData(map[string][]byte{v1alpha1.HostedHubKey: hubKubeconfig, v1alpha1.HostedClusterKey: local,
-			v1alpha1.HostedPortsKey: []byte(ports)})
+		WithData(map[string][]byte{v1alpha1.HostedHubKey: hubKubeconfig, v1alpha1.HostedClusterKey: c.local,
+			v1alpha1.HostedPortsKey: []byte(c.ports)})
 	if err := h.Apply(ctx, secret, hub.FieldOwner, client.ForceOwnership); err != nil {
 		return exit.Hint(fmt.Errorf("store the kubeconfigs for the hosted agents: %w", err),
-			"install the chart with agent.hosted.enabled=true into namespace "+o.hosted.namespace+
-				", or name the right one by --hosted-namespace")
+			installHosted(c.secret.Namespace))
 	}
-	a.Step("stored the kubeconfigs for the hosted agents (Secret %s/%s, ports %s)", o.hosted.namespace, name, ports)
+	a.Step("stored the kubeconfigs for the hosted agents (Secret %s, ports %s)", c.secret, c.ports)
 	return nil
+}
+
+func installHosted(namespace string) string {
+	return "install the chart with agent.hosted.enabled=true into namespace " + namespace +
+		", or name the right one by --hosted-namespace"
 }
 
 // embeddedKubeconfig is the user's kubeconfig for the cluster with what it reads from
@@ -91,58 +105,4 @@ func embeddedKubeconfig(o *joinOptions) ([]byte, error) {
 			"the cluster's kubeconfig cannot be used by a hosted agent: %w", err)
 	}
 	return checked, nil
-}
-
-// hostedPorts returns the ports that the user names, those that the cluster has, or
-// free ones.
-func hostedPorts(ctx context.Context, h *hub.Client, o *hostedOptions, name string) (string, error) {
-	if o.ports != "" {
-		return o.ports, nil
-	}
-	var secrets corev1.SecretList
-	if err := h.List(ctx, &secrets, client.InNamespace(o.namespace),
-		client.HasLabels{v1alpha1.LabelHostedCluster}); err != nil {
-		return "", fmt.Errorf("list the hosted clusters: %w", err)
-	}
-	var taken []portRange
-	for i := range secrets.Items {
-		text := string(secrets.Items[i].Data[v1alpha1.HostedPortsKey])
-		if secrets.Items[i].Name == name && text != "" {
-			return text, nil
-		}
-		var r portRange
-		if _, err := fmt.Sscanf(text, "%d-%d", &r.first, &r.last); err == nil {
-			taken = append(taken, r)
-		}
-	}
-	free, ok := freePorts(taken)
-	if !ok {
-		return "", exit.Hintf("set --view-ports", "no %d ports in a row are free for another hosted cluster",
-			portsEach)
-	}
-	return fmt.Sprintf("%d-%d", free.first, free.last), nil
-}
-
-type portRange struct{ first, last int }
-
-const (
-	firstPort = 50100
-	lastPort  = 65535
-	// portsEach is how many operators a hosted cluster may have by default.
-	portsEach = 30
-)
-
-// freePorts returns the lowest range that overlaps with none.
-func freePorts(taken []portRange) (portRange, bool) {
-	slices.SortFunc(taken, func(a, b portRange) int { return cmp.Compare(a.first, b.first) })
-	free := portRange{firstPort, firstPort + portsEach - 1}
-	for _, t := range taken {
-		if free.last < t.first {
-			break
-		}
-		if t.last >= free.first {
-			free = portRange{t.last + 1, t.last + portsEach}
-		}
-	}
-	return free, free.last <= lastPort
 }

@@ -136,6 +136,12 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 	if err != nil {
 		return err
 	}
+	var hosted hostedCluster
+	if o.hosted.enabled {
+		if hosted, err = planHosted(ctx, h, o); err != nil {
+			return err
+		}
+	}
 	if err := a.enrol(ctx, h, o); err != nil {
 		return err
 	}
@@ -147,7 +153,7 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 		return err
 	}
 	if o.hosted.enabled {
-		if err := a.storeHosted(ctx, h, o, kubeconfig); err != nil {
+		if err := a.storeHosted(ctx, h, o, hosted, kubeconfig); err != nil {
 			return err
 		}
 		return a.waitOnline(ctx, h, o)
@@ -454,6 +460,16 @@ func storeKubeconfig(ctx context.Context, c client.Client, namespace string, kub
 	return nil
 }
 
+// whereToLook says where to find out why an agent has not connected.
+func (o *joinOptions) whereToLook() string {
+	if o.hosted.enabled {
+		return "an Event on the Secret says why the hosted agents cannot serve the cluster: kubectl -n " +
+			o.hosted.namespace + " describe secret hosted-" + o.name
+	}
+	return "on the cluster, look at the agent's logs: kubectl -n " + o.namespace + " logs " +
+		"deployment/bellwether-agent; it must reach the hub (see --hub-server)"
+}
+
 // olmGrace is how long a new agent may take to find OLM.
 const olmGrace = 15 * time.Second
 
@@ -469,8 +485,7 @@ func (a *app) waitOnline(ctx context.Context, h *hub.Client, o *joinOptions) err
 	}
 	err := hub.Poll(ctx, o.timeout, is(v1alpha1.ConditionOnline))
 	if errors.Is(err, context.DeadlineExceeded) {
-		return exit.Hintf("on the cluster, look at the agent's logs: kubectl -n "+o.namespace+" logs "+
-			"deployment/bellwether-agent; it must reach the hub (see --hub-server)",
+		return exit.Hintf(o.whereToLook(),
 			"the agent of cluster %s has not connected to the hub within %s", o.name, o.timeout)
 	}
 	if err != nil {

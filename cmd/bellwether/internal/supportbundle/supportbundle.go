@@ -142,7 +142,7 @@ func (a *app) collect(ctx context.Context, b *bundle, c client.Reader, o options
 	if !o.target.Cluster.Given() {
 		return
 	}
-	fleet, err := fleetSite(o)
+	fleet, err := fleetSite(ctx, o)
 	if err != nil {
 		b.missing("everything of the fleet cluster", err)
 		return
@@ -150,7 +150,7 @@ func (a *app) collect(ctx context.Context, b *bundle, c client.Reader, o options
 	fleet.collect(ctx, b, ofFleet())
 }
 
-func fleetSite(o options) (*site, error) {
+func fleetSite(ctx context.Context, o options) (*site, error) {
 	config, err := o.target.Cluster.Flags("").ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's kubeconfig: %w", err)
@@ -160,7 +160,7 @@ func fleetSite(o options) (*site, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	s := &site{folder: "cluster", name: "the fleet cluster", objects: c, since: o.since,
-		namespaces: append([]string{o.target.Namespace}, observe.NamespacesOfOLM()...)}
+		namespaces: append([]string{o.target.Namespace}, observe.NamespacesOfOLM(ctx, c)...)}
 	s.kube, s.kubeErr = kube(config, nil)
 	return s, nil
 }

@@ -1,0 +1,87 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// errRolloutChanged ends all actions of a pass.
+var errRolloutChanged = errors.New("the rollout was changed since it was read")
+
+// fence lets actions of one pass through while the rollout is as the decision saw it: not paused, not aborted, and with
+// the very batch that names the clusters. The API server is asked after each action has asked for it, and once for all
+// actions that have asked by then: it decodes the whole rollout for each answer.
+type fence struct {
+	// read fails if the rollout is not as it was.
+	read func() error
+
+	mu sync.Mutex
+	// next is the read that has not begun yet; nil if nobody waits for one.
+	next *fenceRead
+	// reading tells whether a goroutine is at work, which also takes the next read.
+	reading bool
+}
+
+type fenceRead struct {
+	done chan struct{}
+	err  error // read after done
+}
+
+// pass returns the result of a read that begins after the call.
+func (f *fence) pass() error {
+	f.mu.Lock()
+	if f.next == nil {
+		f.next = &fenceRead{done: make(chan struct{})}
+	}
+	mine := f.next
+	if !f.reading {
+		f.reading = true
+		go f.readAll()
+	}
+	f.mu.Unlock()
+	<-mine.done
+	return mine.err
+}
+
+// readAll reads until nobody waits any more.
+func (f *fence) readAll() {
+	for {
+		f.mu.Lock()
+		now := f.next
+		f.next, f.reading = nil, now != nil
+		f.mu.Unlock()
+		if now == nil {
+			return
+		}
+		now.err = f.read()
+		close(now.done)
+	}
+}
+
+// unchanged fails if a rollout is not as it was read. Its metadata tells, and is all that travels: a status names
+// hundreds of clusters.
+func (r *Reconciler) unchanged(ctx context.Context, ro *v1alpha1.OperatorRollout) error {
+	var now metav1.PartialObjectMetadata
+	now.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("OperatorRollout"))
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(ro), &now)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read rollout: %w", err)
+	}
+	if err != nil || now.UID != ro.UID || now.ResourceVersion != ro.ResourceVersion || now.DeletionTimestamp != nil {
+		return errors.Join(errRolloutChanged, apierrors.NewConflict(schema.GroupResource{
+			Group: v1alpha1.SchemeGroupVersion.Group, Resource: "operatorrollouts"}, ro.Name, errRolloutChanged))
+	}
+	return nil
+}
