@@ -4,10 +4,8 @@
 package oci
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -25,7 +23,6 @@ const (
 	// The labels of a bundle's image are the annotations of its metadata.
 	mediaTypeLabel = registryv1.AnnotationMediaType
 	manifestsLabel = registryv1.AnnotationManifests
-	metadataLabel  = registryv1.AnnotationMetadata
 	packageLabel   = registryv1.AnnotationPackage
 
 	registryV1 = registryv1.MediaType
@@ -52,53 +49,32 @@ func bundleLabels(annotations []byte) (map[string]string, error) {
 }
 
 // BundleObjects reads the manifests of a bundle image as JSON, in the order of their file names: what a catalog would
-// carry as olm.bundle.object. An image reference without a digest is read as it is now.
+// carry as olm.bundle.object, and what OLM installs if it unpacks the image, on a node of whatever platform. An image
+// reference without a digest is read as it is now.
 func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][]byte, error) {
-	img, err := c.image(ctx, image, "", a)
+	b, err := c.unpack(ctx, image, a)
 	if err != nil {
 		return nil, fmt.Errorf("read bundle: %w", err)
 	}
-	folder, err := label(img, manifestsLabel)
-	if err != nil {
-		return nil, fmt.Errorf("read bundle %s: %w", image, err)
-	}
-	if folder == "" {
-		return nil, fmt.Errorf("%w: image %s has no label %s", ErrNotBundle, image, manifestsLabel)
-	}
-	digest, err := img.Digest()
-	if err != nil {
-		return nil, fmt.Errorf("read digest of %s: %w", image, classify(err))
-	}
-	found := map[string][]byte{}
-	files := c.guard(digest.String(), imageFiles(img, folder, 2*maxBundle, ErrNotBundle))
-	err = files(func(name string, content io.Reader) error {
-		if strings.Contains(name, "/") || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
-			return nil
-		}
-		found[name], err = readManifest(content)
-		if err != nil {
-			return fmt.Errorf("manifest %s: %w", name, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read bundle %s: %w", image, err)
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: image %s has no manifests in %s", ErrNotBundle, image, folder)
-	}
 	var objects [][]byte
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		objects = append(objects, found[name])
+	for _, name := range b.manifestFiles() {
+		if !isManifest(path.Base(name)) {
+			continue
+		}
+		object, err := readManifest(b.files[name])
+		if err != nil {
+			return nil, fmt.Errorf("read bundle %s: manifest %s: %w", image, name, err)
+		}
+		objects = append(objects, object)
+	}
+	if len(objects) == 0 {
+		return nil, fmt.Errorf("%w: image %s has no manifests in %s", ErrNotBundle, image, b.manifests)
 	}
 	return objects, nil
 }
 
-func readManifest(content io.Reader) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(content, maxBundle+1))
+func readManifest(raw []byte) ([]byte, error) {
 	switch {
-	case err != nil:
-		return nil, err
 	case len(raw) > maxBundle:
 		return nil, ErrTooLarge
 	case utilyaml.IsJSONBuffer(raw):
@@ -114,48 +90,24 @@ func readManifest(content io.Reader) ([]byte, error) {
 	return object, nil
 }
 
-// Bundle reads a bundle image: the files of its manifests and metadata as they are in a bundle folder, and the image's
-// digest. An image reference without a digest is read as it is now. A link, a device, or a path that leads out of the
-// image is an error that wraps ErrNotBundle; more than 32 MiB, packed or unpacked, one that wraps ErrTooLarge.
+// Bundle reads a bundle image: the files of its manifests and metadata as they are in a bundle folder, and the digest
+// of what the reference names. An image reference without a digest is read as it is now. A link, a device, a path that
+// leads out of the image, and whatever OLM could read in another way, is an error that wraps ErrNotBundle; more than
+// 32 MiB, packed or unpacked, one that wraps ErrTooLarge.
 func (c *Client) Bundle(ctx context.Context, image string, a Access) (fs.FS, string, error) {
-	img, err := c.image(ctx, image, "", a)
+	b, err := c.unpack(ctx, image, a)
 	if err != nil {
 		return nil, "", fmt.Errorf("read bundle: %w", err)
 	}
-	digest, err := img.Digest()
-	if err != nil {
-		return nil, "", fmt.Errorf("read digest of %s: %w", image, classify(err))
-	}
-	manifests, err := label(img, manifestsLabel)
-	if err != nil {
-		return nil, "", fmt.Errorf("read bundle %s: %w", image, err)
-	}
-	if manifests == "" {
-		return nil, "", fmt.Errorf("%w: image %s has no label %s", ErrNotBundle, image, manifestsLabel)
-	}
-	metadata, err := label(img, metadataLabel)
-	if err != nil {
-		return nil, "", fmt.Errorf("read bundle %s: %w", image, err)
-	}
-	folders := []string{clean(manifests) + "/", clean(cmp.Or(metadata, "metadata")) + "/"}
 	var files txtar.Archive
-	err = imageFiles(img, "", 2*maxBundle, ErrNotBundle)(func(name string, content io.Reader) error {
-		if !strings.HasPrefix(name, folders[0]) && !strings.HasPrefix(name, folders[1]) {
-			return nil
+	for _, name := range slices.Sorted(maps.Keys(b.files)) {
+		if !strings.HasPrefix(path.Base(name), ".") {
+			files.Files = append(files.Files, txtar.File{Name: name, Data: b.files[name]})
 		}
-		data, err := io.ReadAll(content) // bounded by imageFiles
-		if err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		files.Files = append(files.Files, txtar.File{Name: name, Data: data})
-		return nil
-	})
-	if err != nil {
-		return nil, "", fmt.Errorf("read bundle %s: %w", image, err)
 	}
 	out, err := txtar.FS(&files)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: image %s: %w", ErrNotBundle, image, err)
 	}
-	return out, digest.String(), nil
+	return out, b.digest, nil
 }

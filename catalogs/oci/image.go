@@ -8,8 +8,11 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"path"
 	"slices"
@@ -81,10 +84,42 @@ func imageFiles(img v1.Image, folder string, limit int64, wrong error) catalogs.
 	}
 }
 
+// exactImageFiles are all files of a bundle image, also those whose names begin with a dot. It refuses what some
+// program could unpack in another way: links and devices, also where an upper layer hides them, since a file can be written
+// through a link; a name and its whiteout in one layer; attributes of an overlay file system; and layers that are not
+// those of the configuration, by which runtimes know what they have unpacked already.
+func exactImageFiles(img v1.Image, diffIDs []v1.Hash, limit int64) catalogs.Files {
+	return func(visit func(string, io.Reader) error) error {
+		layers, err := img.Layers()
+		if err != nil {
+			return fmt.Errorf("list layers: %w", classify(err))
+		}
+		if len(layers) != len(diffIDs) {
+			return fmt.Errorf("%w: it has %d layers, but its configuration names %d", ErrNotBundle, len(layers),
+				len(diffIDs))
+		}
+		u := &union{
+			exact: true, wrong: ErrNotBundle, hidden: map[string]bool{}, visit: visit, limit: limit,
+			budget: &budget{left: limit},
+		}
+		for i, l := range slices.Backward(layers) {
+			u.diffID = diffIDs[i]
+			if err := u.layer(l); err != nil {
+				return err
+			}
+		}
+		return u.broken
+	}
+}
+
 // union is what the layers above the present one amount to.
 type union struct {
 	folder string
 	wrong  error
+	// exact says that there is no second way to read the image, and diffID is the digest of the present layer's archive
+	// then; see exactImageFiles.
+	exact  bool
+	diffID v1.Hash
 	// hidden are files and folders that upper layers replaced or removed.
 	hidden map[string]bool
 	visit  func(string, io.Reader) error
@@ -135,7 +170,12 @@ func (u *union) archive(blob io.Reader) error {
 		return u.archiveError(err)
 	}
 	defer closePlain()
-	archive := tar.NewReader(u.budget.reader(plain))
+	plain = u.budget.reader(plain)
+	content := sha256.New()
+	if u.exact {
+		plain = io.TeeReader(plain, content)
+	}
+	archive := tar.NewReader(plain)
 	removed := []string{}
 	u.layerNames = map[string]bool{}
 	for {
@@ -150,9 +190,27 @@ func (u *union) archive(blob io.Reader) error {
 			return err
 		}
 	}
+	if err := u.checkContent(plain, content); err != nil {
+		return err
+	}
 	// A whiteout hides what is below its own layer.
 	for _, name := range removed {
 		u.hidden[name] = true
+	}
+	return nil
+}
+
+// checkContent reads a layer to its end, and compares what was read with the image's configuration.
+func (u *union) checkContent(rest io.Reader, content hash.Hash) error {
+	if !u.exact {
+		return nil
+	}
+	if _, err := io.Copy(io.Discard, rest); err != nil {
+		return u.archiveError(err)
+	}
+	if got := hex.EncodeToString(content.Sum(nil)); got != u.diffID.Hex {
+		return fmt.Errorf("%w: the layer's content is sha256:%s, but the image's configuration names %s", u.wrong, got,
+			u.diffID)
 	}
 	return nil
 }
@@ -181,6 +239,9 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	if u.files > maxFiles || u.content > u.limit || u.content < 0 {
 		return fmt.Errorf("%w: %d files and %d bytes of content, and there is more", ErrTooLarge, u.files, u.content)
 	}
+	if err := u.checkExact(header); err != nil {
+		return err
+	}
 	name := clean(header.Name)
 	dir, base := path.Split(name)
 	dir = strings.TrimSuffix(dir, "/")
@@ -190,6 +251,9 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	}
 	if gone, ok := strings.CutPrefix(base, whiteout); ok {
 		*removed = append(*removed, path.Join(dir, gone))
+		if u.exact {
+			return u.unique(path.Join(dir, gone), false)
+		}
 		return nil
 	}
 	relative, inside := strings.CutPrefix(name, u.folder+"/")
@@ -202,7 +266,7 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	if err := u.unique(name, header.Typeflag == tar.TypeDir); err != nil {
 		return err
 	}
-	if header.Typeflag == tar.TypeDir || strings.HasPrefix(base, ".") || u.isHidden(name) {
+	if header.Typeflag == tar.TypeDir || !u.exact && strings.HasPrefix(base, ".") || u.isHidden(name) {
 		return nil
 	}
 	u.hidden[name] = true
@@ -211,6 +275,21 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	}
 	if u.broken == nil {
 		u.broken = u.visit(relative, content)
+	}
+	return nil
+}
+
+func (u *union) checkExact(header *tar.Header) error {
+	if !u.exact {
+		return nil
+	}
+	if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
+		return fmt.Errorf("%w: %s is a link or a device, only files are read", u.wrong, clean(header.Name))
+	}
+	for record := range header.PAXRecords {
+		if strings.Contains(record, "overlay.") {
+			return fmt.Errorf("%w: %s has the attribute %s", u.wrong, clean(header.Name), record)
+		}
 	}
 	return nil
 }

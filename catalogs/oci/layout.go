@@ -6,34 +6,28 @@ package oci
 import (
 	"context"
 	"fmt"
-	"os"
-	"path"
-	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
 // BundleImage is the image of a registry+v1 bundle directory, as PushBundle pushes it: one layer, the annotations as
 // labels, and nothing that depends on when and where it is made. The directory must not change while the image is in
 // use.
 func BundleImage(dir string) (v1.Image, error) {
-	raw, err := os.ReadFile(path.Join(dir, "metadata", "annotations.yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("make image of bundle %s: %w: %w", dir, ErrNotBundle, err)
-	}
-	labels, err := bundleLabels(raw)
+	labels, err := bundleDirectory(dir)
 	if err != nil {
 		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
 	}
-	manifests := path.Join(dir, labels[manifestsLabel])
-	if entries, err := os.ReadDir(manifests); err != nil || len(entries) == 0 {
-		return nil, fmt.Errorf("make image of bundle %s: %w: there are no manifests in %s", dir, ErrNotBundle,
-			strings.TrimPrefix(manifests, dir+"/"))
-	}
 	img, err := newImage(dir, "", labels)
 	if err != nil {
+		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
+	}
+	// What would be refused when it is read is not made.
+	if _, err := unpackFiles(img, func(files catalogs.Files) catalogs.Files { return files }); err != nil {
 		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
 	}
 	return img, nil

@@ -63,13 +63,17 @@ func validate(dir string, limit int64) error {
 // pushImage pushes an image of one layer that holds the directory's files below a prefix.
 func (c *Client) pushImage(ctx context.Context, dir, prefix, ref string, labels map[string]string, a Access) (string,
 	error) {
-	target, err := parseTag(ref, a)
-	if err != nil {
-		return "", err
-	}
 	img, err := newImage(dir, prefix, labels)
 	if err != nil {
 		return "", fmt.Errorf("make image: %w", err)
+	}
+	return c.writeImage(ctx, img, ref, a)
+}
+
+func (c *Client) writeImage(ctx context.Context, img v1.Image, ref string, a Access) (string, error) {
+	target, err := parseTag(ref, a)
+	if err != nil {
+		return "", err
 	}
 	options, err := c.remoteOptions(ctx, a)
 	if err != nil {
@@ -159,11 +163,11 @@ func writeFolders(archive *tar.Writer, folder string, written map[string]bool) e
 // PushBundle writes a registry+v1 bundle directory to a registry and returns the image's digest. The image's labels are
 // the annotations in metadata/annotations.yaml, by which OLM recognises a bundle.
 func (c *Client) PushBundle(ctx context.Context, dir, ref string, a Access) (string, error) {
-	labels, err := bundleDirectory(dir)
+	img, err := BundleImage(dir)
 	if err != nil {
-		return "", fmt.Errorf("push bundle %s: %w", dir, err)
+		return "", fmt.Errorf("push bundle: %w", err)
 	}
-	digest, err := c.pushImage(ctx, dir, "", ref, labels, a)
+	digest, err := c.writeImage(ctx, img, ref, a)
 	if err != nil {
 		return "", fmt.Errorf("push bundle %s: %w", dir, err)
 	}

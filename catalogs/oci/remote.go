@@ -247,9 +247,22 @@ func (c *Client) head(ctx context.Context, ref name.Reference, a Access) (string
 	return got.Digest.String(), nil
 }
 
-// image fetches the manifest of an image by digest; of several platforms it takes the library's default one, because
-// catalogs and bundles are the same on all.
+// image fetches the manifest of an image by digest; of several platforms it takes the library's default one. That is
+// for catalogs and labels: what of a bundle matters is the same on all platforms, see unpack.
 func (c *Client) image(ctx context.Context, image, digest string, a Access) (v1.Image, error) {
+	found, err := c.descriptor(ctx, image, digest, a)
+	if err != nil {
+		return nil, err
+	}
+	img, err := found.Image()
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", image, classify(err))
+	}
+	return img, nil
+}
+
+// descriptor fetches what a reference names, which may be an index of images for several platforms.
+func (c *Client) descriptor(ctx context.Context, image, digest string, a Access) (*remote.Descriptor, error) {
 	ref, err := parse(image, a)
 	if err != nil {
 		return nil, err
@@ -268,9 +281,9 @@ func (c *Client) image(ctx context.Context, image, digest string, a Access) (v1.
 	if err != nil {
 		return nil, err
 	}
-	img, err := remote.Image(ref, options...)
+	found, err := remote.Get(ref, options...)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", ref, classify(err))
 	}
-	return img, nil
+	return found, nil
 }

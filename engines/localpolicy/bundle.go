@@ -51,6 +51,12 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 		return refuse("the content of bundle %s cannot be judged: %s", name,
 			phrase.Truncate(phrase.OneLine(err.Error()), maxShown))
 	}
+	for _, o := range b.Objects {
+		if field := misspelt(o); field != "" {
+			return refuse("the content of bundle %s cannot be judged: %s %s has the field %q, which OLM takes for one that "+
+				"is written otherwise", name, o.GetKind(), o.GetName(), field)
+		}
+	}
 	if name := ofOwner(b); name != "" && p.isOwn(namespace) {
 		return refuse("bundle %s brings ConfigMap %s into the agent's namespace, which only the owner of the cluster "+
 			"writes", b.CSV.Name, name)

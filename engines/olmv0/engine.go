@@ -183,6 +183,7 @@ func (e *Engine) addOffer(ctx context.Context, r *reader, install *v1alpha1.Oper
 	if request.Policy, err = e.readPolicy(ctx); err != nil {
 		return err
 	}
+	request.claimed = claimed{live: e.Live, source: o.rendered[plan.KindCatalogSource].GetName()}
 	answer := e.offers.get(client.ObjectKeyFromObject(install), request, o.View.Hash)
 	switch {
 	case answer.pending && now.Sub(answer.since) < pendingGrace:

@@ -220,7 +220,7 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 		Source: source, Digest: r.Release.Catalog.Digest, PullBundles: true,
 		Package: r.Release.Package, Channel: r.Release.Channel, Installed: found.from, Next: found.next,
 		Present: found.present, Blocks: blocksByPackage(r.Blocks), Back: found.wayBack(r.Stored),
-		Permit: r.permit(),
+		Permit: r.permit(ctx),
 	})
 	if err != nil {
 		return offer, view.View{}, err
@@ -276,6 +276,9 @@ func problemOf(err error, r request) *plan.Problem {
 		if refused := r.Policy.Unsigned(err); refused != nil {
 			err = refused
 		}
+	}
+	if errors.Is(err, oci.ErrNotBundle) && r.Policy.JudgesBundles(r.Release.TargetNamespace()) {
+		err = localpolicy.Unreadable(r.Release.Bundle, err)
 	}
 	if refusal := (*localpolicy.RefusalError)(nil); errors.As(err, &refusal) {
 		return &plan.Problem{Reason: refusal.Reason, Message: refusal.Message}

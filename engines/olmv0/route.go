@@ -5,6 +5,7 @@ package olmv0
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -38,6 +39,9 @@ type request struct {
 	Policy *localpolicy.Policy
 	// Stored is what objects may be stored as in the cluster, where Consent is set.
 	Stored rollback.Stored
+	// claimed reads what the cluster has of what a bundle claims. An answer of it is no part of the request: it is looked
+	// up when a bundle is to be offered, and again after a refusal.
+	claimed claimed
 }
 
 // hop is an upgrade under way.
@@ -90,13 +94,20 @@ func (r request) source() (oci.Source, error) {
 
 // permit judges a bundle by what the owner of the cluster permits. It is nil where
 // there is nothing to judge.
-func (r request) permit() func(bundle, image string, objects [][]byte) error {
+func (r request) permit(ctx context.Context) func(bundle, image string, objects [][]byte) error {
 	namespace := r.Release.TargetNamespace()
 	if !r.Policy.JudgesBundles(namespace) {
 		return nil
 	}
 	return func(bundle, image string, objects [][]byte) error {
-		return r.Policy.Bundle(bundle, image, objects, namespace, r.Release.Install.Mode)
+		if err := r.Policy.Bundle(bundle, image, objects, namespace, r.Release.Install.Mode); err != nil {
+			return err
+		}
+		claims, err := r.Policy.Claims(bundle, namespace, objects)
+		if err != nil || claims == nil {
+			return err
+		}
+		return r.claimed.judge(ctx, claims)
 	}
 }
 

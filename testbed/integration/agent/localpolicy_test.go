@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,6 +66,22 @@ func TestLocalPolicyBoundsTheHub(t *testing.T) {
 	agent.must(agent.Update(t.Context(), policy))
 	late.to(late.pin(line("1.0.0")...), "1.0.0")
 	late.runs()
+	late.to(late.pin(line("1.0.0", "1.1.0")...), "1.1.0") // its service account is there, and its own
+	late.runs()
+	if late.csv("1.1.0") == nil {
+		t.Error("the upgrade was not made")
+	}
+
+	// Another operator's account has rights that no bundle asks for.
+	agent.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "claimed"}})
+	agent.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "claimed", Name: "operator"}})
+	agent.create(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "of-claimed"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "claimed", Name: "operator"}}})
+	claiming := agent.of(t, "claimed")
+	claiming.to(claiming.pin(line("1.0.0")...), "1.0.0")
+	claiming.stalls(v1alpha1.ReasonLocalPolicy, "service account claimed/operator, which is there already",
+		"ClusterRoleBinding of-claimed")
 }
 
 // takeover is a line of versions that have all rights.
