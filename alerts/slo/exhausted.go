@@ -19,6 +19,12 @@ const AlertExhausted = "BellwetherErrorBudgetExhausted"
 // around 0 is not several alerts.
 const restored = PPM(50_000)
 
+// exhaustedGroup has what takes as long as all other rules about budgets: apart from
+// them, Prometheus evaluates both at the same time.
+func (s Set) exhaustedGroup() monitoringv1.RuleGroup {
+	return group("exhausted", budgetInterval, s.exhaustedRules()...)
+}
+
 // exhaustedRules record what is left of budgets by the failures that no release and
 // no cluster was blamed for, and alert if it is nothing. Those that were blamed had
 // an alert for all of them, and are no reason for a ticket about each budget. One or

@@ -110,7 +110,7 @@ func (s Set) groups(part Part) []monitoringv1.RuleGroup {
 	for _, t := range Tiers()[1:] {
 		groups = append(groups, s.tierGroup(t))
 	}
-	groups = append(groups, budgetGroup(s), absenceGroup(s), healthGroup())
+	groups = append(groups, budgetGroup(s), s.exhaustedGroup(), absenceGroup(s), healthGroup())
 	s.addRunbooks(groups)
 	s.withTexts(groups)
 	return s.leaveOut(groups)
@@ -222,8 +222,7 @@ func budgetGroup(s Set) monitoringv1.RuleGroup {
 	for _, p := range s.periods() {
 		rules = append(rules, record(series.SLOBudgetExcluding, s.budgetExcluding(p)))
 	}
-	rules = append(merge(rules), missingSlices())
-	return group("budget", budgetInterval, append(rules, s.exhaustedRules()...)...)
+	return group("budget", budgetInterval, append(merge(rules), missingSlices())...)
 }
 
 // budgetPart are the budgets that one rule records. A rule reads the slices of a whole
