@@ -66,6 +66,7 @@ func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][
 			return nil, fmt.Errorf("read bundle %s: manifest %s: %w", image, name, err)
 		}
 		objects = append(objects, object)
+		delete(b.files, name) // it may be large
 	}
 	if len(objects) == 0 {
 		return nil, fmt.Errorf("%w: image %s has no manifests in %s", ErrNotBundle, image, b.manifests)

@@ -10,8 +10,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-
-	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
 // BundleImage is the image of a registry+v1 bundle directory, as PushBundle pushes it: one layer, the annotations as
@@ -27,7 +25,7 @@ func BundleImage(dir string) (v1.Image, error) {
 		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
 	}
 	// What would be refused when it is read is not made.
-	if _, err := unpackFiles(img, func(files catalogs.Files) catalogs.Files { return files }); err != nil {
+	if _, err := unpackFiles(img, walkHere); err != nil {
 		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
 	}
 	return img, nil

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -57,23 +58,26 @@ func (c *Client) unpack(ctx context.Context, image string, a Access) (*unpacked,
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", image, err)
 	}
-	var first *unpacked
-	for _, p := range platforms {
-		b, err := c.unpackImage(p.image)
+	b, err := c.unpackImage(platforms[0].image)
+	if err != nil {
+		return nil, fmt.Errorf("image %s%s: %w", image, platforms[0].suffix(), err)
+	}
+	b.digest = found.Digest.String()
+	if len(platforms) == 1 {
+		return b, nil
+	}
+	sums := b.sums()
+	for _, p := range platforms[1:] {
+		name, err := c.difference(b.manifests, sums, p.image)
 		if err != nil {
 			return nil, fmt.Errorf("image %s%s: %w", image, p.suffix(), err)
 		}
-		if first == nil {
-			first = b
-			continue
-		}
-		if name := first.difference(b); name != "" {
+		if name != "" {
 			return nil, fmt.Errorf("%w: image %s is not the same bundle on all platforms: %s differs between %s and %s",
 				ErrNotBundle, image, name, platforms[0].name, p.name)
 		}
 	}
-	first.digest = found.Digest.String()
-	return first, nil
+	return b, nil
 }
 
 // checkKind refuses a document that one program can take for an image, and another one for an index.
@@ -143,51 +147,103 @@ func platformImages(found *remote.Descriptor) ([]platformImage, error) {
 	return out, nil
 }
 
-// difference names a file that the manifests of two images do not have in common; empty where there is none.
-func (b *unpacked) difference(other *unpacked) string {
-	if b.manifests != other.manifests {
-		return "the folder of the manifests"
-	}
-	for _, name := range slices.Sorted(maps.Keys(b.files)) {
-		if content, ok := other.files[name]; !ok || !bytes.Equal(content, b.files[name]) {
-			return name
+// sums are the digests of the manifests and of annotations.yaml.
+func (b *unpacked) sums() map[string][sha256.Size]byte {
+	out := map[string][sha256.Size]byte{}
+	for name, content := range b.files {
+		if decides(name, b.manifests) {
+			out[name] = sha256.Sum256(content)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(other.files)) {
-		if _, ok := b.files[name]; !ok {
-			return name
+	return out
+}
+
+// decides tells whether OLM reads a file.
+func decides(name, manifests string) bool {
+	return path.Base(name) == annotationsFile || strings.HasPrefix(name, manifests+"/")
+}
+
+// difference names a file that an image does not have in common with the one that has these sums; empty where there is
+// none. It keeps no content, since the other one is in memory.
+func (c *Client) difference(manifests string, want map[string][sha256.Size]byte, img v1.Image) (string, error) {
+	got := map[string][sha256.Size]byte{}
+	err := c.walkImage(img, func(name string, content io.Reader) error {
+		if !decides(name, manifests) {
+			return nil
 		}
+		sum := sha256.New()
+		_, err := io.Copy(sum, content)
+		got[name] = [sha256.Size]byte(sum.Sum(nil))
+		return err
+	})
+	if err != nil {
+		return "", err
 	}
-	return ""
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if sum, ok := got[name]; !ok || sum != want[name] {
+			return name, nil
+		}
+		delete(got, name)
+	}
+	if more := slices.Sorted(maps.Keys(got)); len(more) > 0 {
+		return more[0], nil
+	}
+	return "", nil
 }
 
 func (c *Client) unpackImage(img v1.Image) (*unpacked, error) {
-	digest, err := img.Digest()
-	if err != nil {
-		return nil, fmt.Errorf("read digest: %w", classify(err))
-	}
-	return unpackFiles(img, func(files catalogs.Files) catalogs.Files { return c.guard(digest.String(), files) })
+	return unpackFiles(img, c.walkImage)
 }
 
-// unpackFiles reads one image; guard wraps what reads its files.
-func unpackFiles(img v1.Image, guard func(catalogs.Files) catalogs.Files) (*unpacked, error) {
+// walkImage visits all files of an image that can be unpacked in one way only.
+func (c *Client) walkImage(img v1.Image, visit func(string, io.Reader) error) error {
+	digest, err := img.Digest()
+	if err != nil {
+		return fmt.Errorf("read digest: %w", classify(err))
+	}
+	files, err := exactFiles(img)
+	if err != nil {
+		return err
+	}
+	return c.guard(digest.String(), files)(visit)
+}
+
+// walkHere is walkImage for an image that was made here.
+func walkHere(img v1.Image, visit func(string, io.Reader) error) error {
+	files, err := exactFiles(img)
+	if err != nil {
+		return err
+	}
+	return files(visit)
+}
+
+// exactFiles are the files of an image in whose root the unpacker starts.
+func exactFiles(img v1.Image) (catalogs.Files, error) {
 	config, err := img.ConfigFile()
 	if err != nil {
 		return nil, fmt.Errorf("fetch image configuration: %w", classify(err))
 	}
-	// The unpacker starts from the working directory.
 	if dir := config.Config.WorkingDir; dir != "" && dir != "/" {
 		return nil, fmt.Errorf("%w: it has the working directory %s, where OLM looks for the bundle; make the image "+
 			"without one", ErrNotBundle, dir)
 	}
+	return exactImageFiles(img, config.RootFS.DiffIDs, 2*maxBundle), nil
+}
+
+// unpackFiles reads one image; walk visits its files.
+func unpackFiles(img v1.Image, walk func(v1.Image, func(string, io.Reader) error) error) (*unpacked, error) {
 	all := map[string][]byte{}
-	err = guard(exactImageFiles(img, config.RootFS.DiffIDs, 2*maxBundle))(func(name string, content io.Reader) error {
+	err := walk(img, func(name string, content io.Reader) error {
 		data, err := io.ReadAll(content) // bounded by exactImageFiles
 		all[name] = data
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("fetch image configuration: %w", classify(err))
 	}
 	return bundleIn(all, config.Config.Labels)
 }

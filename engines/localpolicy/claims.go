@@ -96,8 +96,11 @@ func (p *Policy) Claims(name, namespace string, objects [][]byte) (*Claims, erro
 
 // Unreadable is the refusal of a bundle whose content, or what the cluster has of it, cannot be read.
 func Unreadable(bundle string, cause error) error {
-	return refuse("bundle %s cannot be judged: %s", bundle, phrase.Truncate(phrase.OneLine(cause.Error()), maxShown))
+	return refuse("bundle %s cannot be judged: %s", bundle, phrase.Truncate(phrase.OneLine(cause.Error()), maxCause))
 }
+
+// maxCause bounds what is shown of a cause, which names an image with its digest twice.
+const maxCause = 2 * maxShown
 
 // defaultAccount is in every namespace, and pods run as it that name no other.
 const defaultAccount = "default"

@@ -4,7 +4,7 @@
 // Package localpolicy decides what of the hub's admissions an agent carries out. The
 // policy is a ConfigMap on the agent's cluster, which only the owner of the cluster
 // writes. It holds whatever the hub says, so a hub that was taken over cannot go beyond
-// it.
+// it, but for what docs/security.md lists.
 //
 // The package is pure. What it judges comes from the hub and from catalogs, neither of
 // which is trusted.

@@ -143,6 +143,17 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	}
 }
 
+// An image of which it cannot be told what OLM installs is refused, whatever it is.
+func TestAmbiguousImagesAreRefused(t *testing.T) {
+	r := request{Release: v1alpha1.Release{Bundle: "echo.v1", Package: "echo"},
+		Policy: &localpolicy.Policy{Spec: localpolicy.Spec{AllowedRegistries: []string{"registry.example.com"}}}}
+	p := problemOf(fmt.Errorf("read image: %w: it has 2 files annotations.yaml", oci.ErrNotBundle), r)
+	if p.Reason != v1alpha1.ReasonLocalPolicy || !strings.Contains(p.Message, "bundle echo.v1 cannot be judged") ||
+		!strings.Contains(p.Message, "2 files annotations.yaml") {
+		t.Errorf("%s %q", p.Reason, p.Message)
+	}
+}
+
 // TestBundlesAreReadOnlyToBeJudged: a cluster whose registry only OLM reaches installs what has to be unpacked.
 func TestBundlesAreReadOnlyToBeJudged(t *testing.T) {
 	for name, test := range map[string]struct {
