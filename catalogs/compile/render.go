@@ -202,7 +202,7 @@ func fill(b *catalogs.Bundle, d declcfg.Bundle) error {
 		if err := json.Unmarshal(p.Value, &object); err != nil {
 			return fmt.Errorf("%w: decode %s of %s: %w", ErrContent, p.Type, d.Name, err)
 		}
-		b.Objects = append(b.Objects, object.Data)
+		b.Objects, b.Inlined = append(b.Objects, object.Data), true
 	}
 	for _, r := range d.RelatedImages {
 		b.RelatedImages = append(b.RelatedImages, catalogs.RelatedImage{Name: r.Name, Image: r.Image})
