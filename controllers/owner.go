@@ -17,7 +17,7 @@ import (
 // readVeto returns what reads the veto of a cluster's owner past the cache.
 func readVeto(live client.Reader, namespace string) func(context.Context) (*v1alpha1.ClusterVeto, error) {
 	return func(ctx context.Context) (*v1alpha1.ClusterVeto, error) {
-		found, err := kit.FindConfigMap(ctx, live, namespace, veto.ConfigMap)
+		found, err := kit.FindConfigMap(ctx, live, namespace, v1alpha1.VetoConfigMap)
 		if err != nil || found == nil {
 			return nil, err
 		}

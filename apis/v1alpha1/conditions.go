@@ -566,4 +566,7 @@ const (
 	// AgentServiceAccount is the name of the agent's ServiceAccount, Role and
 	// RoleBinding in the cluster's namespace on the hub.
 	AgentServiceAccount = "bellwether-agent"
+	// VetoConfigMap is the name of the ConfigMap beside the agent, on its cluster, by which the cluster's owner refuses
+	// changes.
+	VetoConfigMap = "bellwether-veto"
 )

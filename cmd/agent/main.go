@@ -99,7 +99,7 @@ func command() *cobra.Command {
 			"which have the label "+v1alpha1.LabelHostedCluster)
 	fs.StringVar(&f.namespace, "namespace", "", "this cluster's namespace on the hub (default: bellwether-<cluster>)")
 	fs.StringVar(&f.ownNamespace, "own-namespace", "bellwether-system",
-		"namespace of this cluster in which its owner may refuse changes by the ConfigMap "+veto.ConfigMap)
+		"namespace of this cluster in which its owner may refuse changes by the ConfigMap "+v1alpha1.VetoConfigMap)
 	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "",
 		"kubeconfig file that reaches the hub as this cluster's agent")
 	fs.StringVar(&f.hubSecret, "hub-kubeconfig-secret", "",

@@ -14,7 +14,6 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // JudgesBundles tells whether Bundle can refuse anything that is installed into a
@@ -78,7 +77,7 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 // ofOwner returns the name of a ConfigMap of the owner that a bundle brings; empty where it brings none.
 func ofOwner(b *bundles.Bundle) string {
 	for _, o := range b.Objects {
-		if o.GetKind() == "ConfigMap" && slices.Contains([]string{ConfigMap, veto.ConfigMap}, o.GetName()) {
+		if o.GetKind() == "ConfigMap" && slices.Contains([]string{ConfigMap, v1alpha1.VetoConfigMap}, o.GetName()) {
 			return o.GetName()
 		}
 	}

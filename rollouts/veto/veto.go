@@ -19,9 +19,6 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// ConfigMap is the name of the ConfigMap, in the agent's namespace on its cluster.
-const ConfigMap = "bellwether-veto"
-
 // Keys of the ConfigMap.
 const (
 	keyReason    = "reason"
@@ -106,5 +103,5 @@ func Message(v *v1alpha1.ClusterVeto) string {
 	if v.Until != nil {
 		text += "; until " + v.Until.UTC().Format(time.RFC3339)
 	}
-	return text + "; delete ConfigMap " + ConfigMap + " beside the agent to allow them"
+	return text + "; delete ConfigMap " + v1alpha1.VetoConfigMap + " beside the agent to allow them"
 }
