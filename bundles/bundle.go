@@ -116,10 +116,11 @@ func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, 
 }
 
 // RightsOf is FromManifests for those who judge what a bundle may do, in less memory. Objects other than the
-// ClusterServiceVersion and those of RBAC have no more than their apiVersion, kind and name, and there are no CRDs.
+// ClusterServiceVersion, ServiceAccounts and those of RBAC have no more than their apiVersion, kind and name, and there
+// are no CRDs.
 func RightsOf(manifests [][]byte) (*Bundle, error) {
 	b := &Bundle{reduce: func(o *Object) *Object {
-		if o.GetKind() == kindCSV || o.GroupVersionKind().Group == rbacv1.GroupName {
+		if givesRights(o) {
 			return o
 		}
 		return o.Reduced(map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(),
@@ -131,6 +132,16 @@ func RightsOf(manifests [][]byte) (*Bundle, error) {
 		}
 	}
 	return b, b.assemble()
+}
+
+// givesRights tells whether OLM takes an object for one of RBAC, an account or the ClusterServiceVersion: by its kind,
+// whatever its apiVersion is.
+func givesRights(o *Object) bool {
+	switch o.GetKind() {
+	case kindCSV, "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount":
+		return true
+	}
+	return o.GroupVersionKind().Group == rbacv1.GroupName
 }
 
 // CheckCSV returns an error that wraps ErrTooLarge if a ClusterServiceVersion, as JSON or YAML, has too many values to

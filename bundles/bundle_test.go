@@ -271,9 +271,10 @@ func TestWorstBundles(t *testing.T) {
 
 // TestRightsOf finds the same rights as in the whole bundle, and the names of everything else.
 func TestRightsOf(t *testing.T) {
-	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r"},"rules":[{"x":1}]}`
-	const account = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"s"},"secrets":[{"name":"x"}]}`
-	b, err := bundles.RightsOf([][]byte{[]byte(largeCSV(2)), []byte(role), []byte(account), []byte(largeCRD(2))})
+	// OLM knows a Role by its kind.
+	const role = `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"r"},"rules":[{"x":1}]}`
+	const config = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"data":{"x":"y"}}`
+	b, err := bundles.RightsOf([][]byte{[]byte(largeCSV(2)), []byte(role), []byte(config), []byte(largeCRD(2))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +284,7 @@ func TestRightsOf(t *testing.T) {
 	if b.Objects[1].Object["rules"] == nil {
 		t.Error("the Role has no rules")
 	}
-	want := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "s"}}
+	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "s"}}
 	if diff := cmp.Diff(want, b.Objects[2].Object); diff != "" {
 		t.Error(diff)
 	}
