@@ -85,9 +85,9 @@ func imageFiles(img v1.Image, folder string, limit int64, wrong error) catalogs.
 }
 
 // exactImageFiles are all files of a bundle image, also those whose names begin with a dot. It refuses what some
-// program could unpack in another way: links and devices, also where an upper layer hides them, since a file can be written
-// through a link; a name and its whiteout in one layer; attributes of an overlay file system; and layers that are not
-// those of the configuration, by which runtimes know what they have unpacked already.
+// program could unpack in another way: links and devices, also where an upper layer hides them, since a file can be
+// written through a link; a name and its whiteout in one layer; attributes of an overlay file system; and layers that
+// are not those of the configuration, by which runtimes know what they have unpacked already.
 func exactImageFiles(img v1.Image, diffIDs []v1.Hash, limit int64) catalogs.Files {
 	return func(visit func(string, io.Reader) error) error {
 		layers, err := img.Layers()
@@ -245,16 +245,8 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	name := clean(header.Name)
 	dir, base := path.Split(name)
 	dir = strings.TrimSuffix(dir, "/")
-	if base == opaqueWhiteout {
-		*removed = append(*removed, dir)
-		return nil
-	}
-	if gone, ok := strings.CutPrefix(base, whiteout); ok {
-		*removed = append(*removed, path.Join(dir, gone))
-		if u.exact {
-			return u.unique(path.Join(dir, gone), false)
-		}
-		return nil
+	if strings.HasPrefix(base, whiteout) {
+		return u.remove(dir, base, removed)
 	}
 	relative, inside := strings.CutPrefix(name, u.folder+"/")
 	if u.folder == "" {
@@ -275,6 +267,20 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	}
 	if u.broken == nil {
 		u.broken = u.visit(relative, content)
+	}
+	return nil
+}
+
+// remove notes what a whiteout removes.
+func (u *union) remove(dir, base string, removed *[]string) error {
+	if base == opaqueWhiteout {
+		*removed = append(*removed, dir)
+		return nil
+	}
+	gone := path.Join(dir, strings.TrimPrefix(base, whiteout))
+	*removed = append(*removed, gone)
+	if u.exact {
+		return u.unique(gone, false)
 	}
 	return nil
 }

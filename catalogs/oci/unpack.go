@@ -142,7 +142,8 @@ func platformImages(found *remote.Descriptor) ([]platformImage, error) {
 		out = append(out, platformImage{cmp.Or(p.String(), m.Digest.String()), img})
 	}
 	if len(out) == 0 || len(out) > maxPlatforms {
-		return nil, fmt.Errorf("%w: its index lists %d images, and 1 to %d are read", ErrNotBundle, len(out), maxPlatforms)
+		return nil, fmt.Errorf("%w: its index lists %d images, and 1 to %d are read", ErrNotBundle, len(out),
+			maxPlatforms)
 	}
 	return out, nil
 }
@@ -322,8 +323,8 @@ func (b *unpacked) checkManifests() error {
 		keys[key] = name
 		if isManifest(base) {
 			if isObject(b.files[name]) != hasKind(b.files[name]) {
-				return fmt.Errorf("%w: OLM reads the manifest %s in another way: leave one document, and nothing before it",
-					ErrNotBundle, name)
+				return fmt.Errorf("%w: OLM reads the manifest %s in another way: leave one document, and nothing "+
+					"before it", ErrNotBundle, name)
 			}
 			continue
 		}

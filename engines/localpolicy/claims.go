@@ -74,7 +74,8 @@ func (p *Policy) Claims(name, namespace string, objects [][]byte) (*Claims, erro
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &read); err != nil {
 				return nil, Unreadable(name, err)
 			}
-			c.bindings = append(c.bindings, binding{o.GetKind(), o.GetName(), Role{read.RoleRef.Kind, read.RoleRef.Name}})
+			ref := Role{read.RoleRef.Kind, read.RoleRef.Name}
+			c.bindings = append(c.bindings, binding{o.GetKind(), o.GetName(), ref})
 		}
 	}
 	strategy := b.CSV.Spec.InstallStrategy.StrategySpec
@@ -109,16 +110,17 @@ const defaultAccount = "default"
 func (c *Claims) Judge(cluster Cluster) error {
 	own := ownership{namespace: c.Namespace, csvs: ownCSVs(cluster), made: made(cluster)}
 	for _, role := range c.Roles {
-		// OLM has written what it manages from a bundle, and writes it again. The cluster itself gives rights back to roles
-		// of its own, such as cluster-admin.
+		// OLM has written what it manages from a bundle, and writes it again. The cluster itself gives rights back to
+		// roles of its own, such as cluster-admin.
 		if live, exists := cluster.Roles[role]; exists && live.Labels[labelManaged] != "true" {
-			return refuse("bundle %s brings %s %s, which is there already and not OLM's", c.Bundle, role.Kind, role.Name)
+			return refuse("bundle %s brings %s %s, which is there already and not OLM's", c.Bundle, role.Kind,
+				role.Name)
 		}
 	}
 	for _, account := range cluster.Accounts {
 		if account.Name != defaultAccount && !own.account(account) {
-			return refuse("bundle %s names service account %s/%s, which is there already and not of this operator (%s)%s",
-				c.Bundle, c.Namespace, account.Name, ownersOf(account), c.rights(account.Name, cluster, own))
+			return refuse("bundle %s names service account %s/%s, which is there already and not of this operator "+
+				"(%s)%s", c.Bundle, c.Namespace, account.Name, ownersOf(account), c.rights(account.Name, cluster, own))
 		}
 	}
 	for _, account := range c.Accounts {

@@ -77,8 +77,10 @@ func TestClaims(t *testing.T) {
 	}
 	operator := bundleOf(t, asks("permissions", rule("", "pods", "get")))
 	asDefault := bundleOf(t, runsAsDefault)
-	source := []operatorsv1alpha1.Subscription{subscription("1", "ours", "echo.v2"), subscription("2", "other", "argo.v1")}
-	byCSV := ownedBy("ClusterServiceVersion", "echo.v2")
+	source := []operatorsv1alpha1.Subscription{subscription("1", "ours", "echo.v2"),
+		subscription("2", "other", "argo.v1")}
+	byCSV, byCSV1 := ownedBy("ClusterServiceVersion", "echo.v2"), ownedBy("ClusterServiceVersion", "echo.v1")
+	byOther := ownedBy("ClusterServiceVersion", "argo.v1")
 	made := func(kind, name string) operatorsv1alpha1.StepResource {
 		return operatorsv1alpha1.StepResource{Kind: kind, Name: name}
 	}
@@ -88,13 +90,13 @@ func TestClaims(t *testing.T) {
 		says    string
 	}{
 		"nothing is there": {bundle: operator},
-		"an account without an owner": {bundle: operator, says: "service account argocd/operator, which is there already",
+		"an account without an owner": {bundle: operator, says: "account argocd/operator, which is there already",
 			cluster: localpolicy.Cluster{Accounts: []metav1.PartialObjectMetadata{account("operator")}}},
 		"that is bound": {bundle: operator, says: "bound by ClusterRoleBinding b (ClusterRole cluster-admin)",
 			cluster: localpolicy.Cluster{Accounts: []metav1.PartialObjectMetadata{account("operator")},
 				ClusterRoleBindings: []rbacv1.ClusterRoleBinding{everywhere(labelled(), ours("operator"))}}},
-		"of a ServiceAccount of the bundle": {bundle: bundleOf(t, nil, object{"apiVersion": "v1", "kind": "ServiceAccount",
-			"metadata": object{"name": "x"}}), says: "service account argocd/x", cluster: localpolicy.Cluster{
+		"of a ServiceAccount of the bundle": {bundle: bundleOf(t, nil, object{"apiVersion": "v1",
+			"kind": "ServiceAccount", "metadata": object{"name": "x"}}), says: "service account argocd/x", cluster: localpolicy.Cluster{
 			Accounts: []metav1.PartialObjectMetadata{account("x")}}},
 		"of another operator": {bundle: operator, says: "its owner is ClusterServiceVersion argo.v1",
 			cluster: localpolicy.Cluster{Accounts: []metav1.PartialObjectMetadata{account("operator",
@@ -104,19 +106,20 @@ func TestClaims(t *testing.T) {
 			RoleBindings: []rbacv1.RoleBinding{
 				boundIn(labelled("olm.owner", "echo.v2", "olm.owner.namespace", target), "r", ours("operator")),
 				boundIn(metav1.ObjectMeta{Namespace: target, Name: "echo.v2", OwnerReferences: []metav1.OwnerReference{
-					ownedBy("OperatorCondition", "echo.v2")}}, "r", rbacv1.Subject{Kind: "ServiceAccount", Name: "operator"}),
+					ownedBy("OperatorCondition", "echo.v2")}}, "r",
+					rbacv1.Subject{Kind: "ServiceAccount", Name: "operator"}),
 				boundIn(metav1.ObjectMeta{Namespace: "kube-system", Name: "echo-auth-reader"},
 					"extension-apiserver-authentication-reader", ours("operator"))},
 			ClusterRoleBindings: []rbacv1.ClusterRoleBinding{everywhere(labelled("olm.owner", "echo.v2",
 				"olm.owner.namespace", target), ours("operator"))}}},
 		"of its version before": {bundle: operator, cluster: localpolicy.Cluster{
 			InstallPlans: []operatorsv1alpha1.InstallPlan{installPlan("1", "echo.v1")},
-			Accounts:     []metav1.PartialObjectMetadata{account("operator", ownedBy("ClusterServiceVersion", "echo.v1"))},
-			RoleBindings: []rbacv1.RoleBinding{boundIn(labelled("olm.owner", "echo.v1", "olm.owner.namespace", target), "r",
-				ours("operator"))}}},
+			Accounts:     []metav1.PartialObjectMetadata{account("operator", byCSV1)},
+			RoleBindings: []rbacv1.RoleBinding{boundIn(labelled("olm.owner", "echo.v1", "olm.owner.namespace", target),
+				"r", ours("operator"))}}},
 		"of a plan that is for two operators": {bundle: operator, says: "its owner is ClusterServiceVersion argo.v1",
 			cluster: localpolicy.Cluster{InstallPlans: []operatorsv1alpha1.InstallPlan{installPlan("1", "argo.v1")},
-				Accounts: []metav1.PartialObjectMetadata{account("operator", ownedBy("ClusterServiceVersion", "argo.v1"))}}},
+				Accounts: []metav1.PartialObjectMetadata{account("operator", byOther)}}},
 		"a binding that its bundle brought": {bundle: operator, cluster: localpolicy.Cluster{
 			InstallPlans: []operatorsv1alpha1.InstallPlan{installPlan("1", "echo.v2", made("RoleBinding", "b"))},
 			Accounts:     []metav1.PartialObjectMetadata{account("operator", byCSV)},
@@ -125,8 +128,8 @@ func TestClaims(t *testing.T) {
 			cluster: localpolicy.Cluster{Accounts: []metav1.PartialObjectMetadata{account("operator", byCSV)},
 				RoleBindings: []rbacv1.RoleBinding{boundIn(labelled("olm.managed", "true"), "r", ours("operator"))}}},
 		"a binding before its account": {bundle: operator, says: "bound by RoleBinding argocd/b",
-			cluster: localpolicy.Cluster{RoleBindings: []rbacv1.RoleBinding{boundIn(labelled(), "r", rbacv1.Subject{Kind: "User",
-				Name: "system:serviceaccount:argocd:operator"})}}},
+			cluster: localpolicy.Cluster{RoleBindings: []rbacv1.RoleBinding{boundIn(labelled(), "r", rbacv1.Subject{
+				Kind: "User", Name: "system:serviceaccount:argocd:operator"})}}},
 		"an owner of the same name elsewhere": {bundle: operator, says: "bound by", cluster: localpolicy.Cluster{
 			ClusterRoleBindings: []rbacv1.ClusterRoleBinding{everywhere(labelled("olm.owner", "echo.v2",
 				"olm.owner.namespace", "other"), ours("operator"))}}},
@@ -140,7 +143,8 @@ func TestClaims(t *testing.T) {
 				Kind: "ServiceAccount", Namespace: "other", Name: "operator"})}}},
 		"a role of the cluster": {bundle: bundleOf(t, nil, role("ClusterRole", "cluster-admin")),
 			says: "brings ClusterRole cluster-admin, which is there already", cluster: localpolicy.Cluster{
-				Roles: map[localpolicy.Role]metav1.PartialObjectMetadata{{Kind: "ClusterRole", Name: "cluster-admin"}: {}}}},
+				Roles: map[localpolicy.Role]metav1.PartialObjectMetadata{
+					{Kind: "ClusterRole", Name: "cluster-admin"}: {}}}},
 		"a role of OLM": {bundle: bundleOf(t, nil, role("ClusterRole", "r")), cluster: localpolicy.Cluster{
 			Roles: map[localpolicy.Role]metav1.PartialObjectMetadata{{Kind: "ClusterRole", Name: "r"}: {
 				ObjectMeta: labelled("olm.managed", "true")}}}},

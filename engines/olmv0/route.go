@@ -39,8 +39,8 @@ type request struct {
 	Policy *localpolicy.Policy
 	// Stored is what objects may be stored as in the cluster, where Consent is set.
 	Stored rollback.Stored
-	// claimed reads what the cluster has of what a bundle claims. An answer of it is no part of the request: it is looked
-	// up when a bundle is to be offered, and again after a refusal.
+	// claimed reads what the cluster has of what a bundle claims. That is no part of the request: it is looked up when
+	// a bundle is to be offered, and again after a refusal.
 	claimed claimed
 }
 
