@@ -34,7 +34,6 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers/credentials"
-	"github.com/bellwether-dev/bellwether/rollouts/veto"
 	"github.com/bellwether-dev/bellwether/version"
 )
 
