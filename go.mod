@@ -30,6 +30,7 @@ require (
 	k8s.io/api v0.37.0
 	k8s.io/cli-runtime v0.37.0
 	k8s.io/client-go v0.37.0
+	k8s.io/component-helpers v0.37.0
 	sigs.k8s.io/controller-runtime v0.25.2
 	sigs.k8s.io/crdify v0.5.0
 	sigs.k8s.io/yaml v1.6.0
@@ -137,7 +138,6 @@ require (
 	golang.org/x/xerrors v0.0.0-20240903120638-7835f813f4da // indirect
 	google.golang.org/api v0.272.0 // indirect
 	gopkg.in/telebot.v3 v3.3.8 // indirect
-	k8s.io/component-helpers v0.37.0
 )
 
 require (

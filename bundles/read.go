@@ -30,8 +30,8 @@ const (
 
 	// MaxBytes bounds the files of one bundle. What OLM can install is well below.
 	MaxBytes = 32 << 20
-	// MaxValues bounds the keys and values of all manifests of one bundle. A value takes up to 350 bytes in a definition,
-	// as each schema is a large structure. Published bundles have some ten thousand values.
+	// MaxValues bounds the keys and values of all manifests of one bundle. A value takes up to 350 bytes in a
+	// definition, as each schema is a large structure. Published bundles have some ten thousand values.
 	MaxValues = 300_000
 	// MaxCSVValues bounds those of a ClusterServiceVersion, where a value takes up to 600 bytes.
 	MaxCSVValues = 80_000

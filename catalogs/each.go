@@ -73,8 +73,8 @@ func readDrafts(files Files, take func(pkg string, b *Bundle) error) (*eachReade
 
 // ReadEachOf is ReadEach for one package; nothing of the others is kept.
 func ReadEachOf(files Files, name string, take func(b *Bundle) error) (*Package, error) {
-	r := &eachReader{reader: newReader(DefaultBudget, func(pkg string) bool { return pkg == name }), jobs: make(chan job),
-		take: func(_ string, b *Bundle) error { return take(b) }}
+	r := &eachReader{reader: newReader(DefaultBudget, func(pkg string) bool { return pkg == name }),
+		jobs: make(chan job), take: func(_ string, b *Bundle) error { return take(b) }}
 	r.skip = isBundleOfOthers([]string{name})
 	if err := r.readEach(files); err != nil {
 		return nil, err

@@ -137,7 +137,8 @@ type draft struct {
 
 func newReader(budget Budget, wanted func(string) bool) *reader {
 	return &reader{wanted: wanted, budget: cmp.Or(budget, DefaultBudget),
-		keep: func(registryv1.Property, string) bool { return true }, drafts: map[string]*draft{}, names: map[string]bool{}}
+		keep:   func(registryv1.Property, string) bool { return true },
+		drafts: map[string]*draft{}, names: map[string]bool{}}
 }
 
 func (r *reader) read(files Files) error {

@@ -278,8 +278,8 @@ func TestValuesAreChecked(t *testing.T) {
 func TestMostViewPorts(t *testing.T) {
 	const first = 50100
 	values := func(ports int) string {
-		return fmt.Sprintf("agent: {enabled: true, hosted: {enabled: true}, viewHost: v, viewPorts: {first: %d, last: %d}}",
-			first, first+ports-1)
+		return fmt.Sprintf("agent: {enabled: true, hosted: {enabled: true}, viewHost: v, "+
+			"viewPorts: {first: %d, last: %d}}", first, first+ports-1)
 	}
 	manifests, err := render(t, load(t), values(charts.MaxViewPorts))
 	if err != nil {
@@ -294,8 +294,8 @@ func TestMostViewPorts(t *testing.T) {
 		t.Errorf("one more: %v, want an error that says %q", err, says)
 	}
 	// Without the Service there are as many as there are ports.
-	_, err = render(t, load(t), "agent: {enabled: true, hosted: {enabled: true, service: {enabled: false}}, viewHost: v, "+
-		"viewPorts: {last: 65535}}")
+	_, err = render(t, load(t), "agent: {enabled: true, hosted: {enabled: true, service: {enabled: false}}, "+
+		"viewHost: v, viewPorts: {last: 65535}}")
 	if err != nil {
 		t.Error(err)
 	}

@@ -79,7 +79,8 @@ type bounds struct {
 func newValidator(t *testing.T, s apiextensionsv1.JSONSchemaProps) *cel.Validator {
 	t.Helper()
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&s, internal, nil); err != nil {
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&s, internal, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	structural, err := structuralschema.NewStructural(internal)

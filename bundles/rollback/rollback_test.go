@@ -485,7 +485,8 @@ func FuzzClassify(f *testing.F) {
 			}
 			for _, d := range newer.CRDs {
 				for _, v := range d.Spec.Versions {
-					if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil || v.Schema.OpenAPIV3Schema.Properties == nil {
+					if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil ||
+						v.Schema.OpenAPIV3Schema.Properties == nil {
 						continue
 					}
 					v.Schema.OpenAPIV3Schema.Properties["added"] = apiextensionsv1.JSONSchemaProps{Type: "string"}

@@ -131,8 +131,8 @@ func (r *requirementsReader) parse(name string) (*bundles.Bundle, string) {
 	case len(described.Objects) == 0 && described.Image == "":
 		return nil, fmt.Sprintf("the catalog has neither the manifests of bundle %s nor its image", name)
 	case len(described.Objects) == 0:
-		return nil, fmt.Sprintf("the manifests of bundle %s are not in the catalog, and image %s could not be read", name,
-			described.Image)
+		return nil, fmt.Sprintf("the manifests of bundle %s are not in the catalog, and image %s could not be read",
+			name, described.Image)
 	}
 	b, err := bundles.FromManifests(described.Objects, nil)
 	if err != nil {

@@ -69,8 +69,8 @@ func TestChangedKubeconfigIsTakenOver(t *testing.T) {
 	})
 	config := func(token string) func(*corev1.Secret) {
 		return func(s *corev1.Secret) {
-			s.Data[v1alpha1.HostedClusterKey] = []byte(strings.ReplaceAll(string(s.Data[v1alpha1.HostedHubKey]), "secret",
-				token))
+			hub := string(s.Data[v1alpha1.HostedHubKey])
+			s.Data[v1alpha1.HostedClusterKey] = []byte(strings.ReplaceAll(hub, "secret", token))
 		}
 	}
 	h.change(func(*corev1.Secret) {})

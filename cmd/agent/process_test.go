@@ -161,8 +161,9 @@ func TestLockedOutClusterIsReported(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cluster prod: hub refuses my credentials since ") {
 		t.Errorf("health check: %v", err)
 	}
-	const want = "# HELP bellwether_hosted_cluster_connected Whether the hub accepts the reports of a hosted cluster's " +
-		"agent.\n# TYPE bellwether_hosted_cluster_connected gauge\nbellwether_hosted_cluster_connected{cluster=\"prod\"} 0\n"
+	const want = "# HELP bellwether_hosted_cluster_connected Whether the hub accepts the reports of a hosted " +
+		"cluster's agent.\n# TYPE bellwether_hosted_cluster_connected gauge\n" +
+		"bellwether_hosted_cluster_connected{cluster=\"prod\"} 0\n"
 	if err := testutil.CollectAndCompare(&super.connections, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}

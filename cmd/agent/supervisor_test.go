@@ -180,7 +180,8 @@ func TestSlowDelaysNoOther(t *testing.T) {
 	if err := super.start("fine", v1, hosted("fine", 1000)); err != nil {
 		t.Fatal(err)
 	}
-	for next(t, s.starts) != "fine" {
+	for started := ""; started != "fine"; {
+		started = next(t, s.starts)
 	}
 	if len(s.slowStarts) > 0 {
 		t.Fatal("a slow cluster has started: the test shows nothing")

@@ -54,8 +54,8 @@ const electionLease = "bellwether-hub"
 // shortestLease is the least that --leader-election-lease-duration can be.
 const shortestLease = 5 * time.Second
 
-// electionTimes returns how long a leader tries to renew a Lease of a duration before it gives up, and how long it waits
-// between two attempts.
+// electionTimes returns how long a leader tries to renew a Lease of a duration before it gives up, and how long it
+// waits between two attempts.
 //
 // A leader has to end before another replica may take its Lease. Since the last renewal it waits for retry, tries for
 // renew, and then client-go tries to give the Lease back before it tells anybody: a request, which controller-runtime

@@ -33,7 +33,8 @@ func (r *Reconciler) readRequirements(ctx context.Context, in plan.Input,
 		installed = append(installed, i.Installed)
 	}
 	upgrades := preflight.Upgrades(pkg, release, installed)
-	reading, cancel := context.WithTimeoutCause(ctx, readBundlesTimeout, errors.New("the registry did not answer in time"))
+	reading, cancel := context.WithTimeoutCause(ctx, readBundlesTimeout,
+		errors.New("the registry did not answer in time"))
 	defer cancel()
 	read, err := r.Packages.Bundles(reading, in.Operator.Namespace, release.Catalog.Source, release.Catalog.Digest,
 		release.Package, preflight.BundlesToRead(release, upgrades)...)

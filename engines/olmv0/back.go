@@ -110,9 +110,9 @@ func checkHistory(all []*catalogs.Bundle) error {
 		}
 	}
 	if values > maxHistory {
-		return fmt.Errorf("%w: the manifests of the %d bundles from %q to %q have more than %d keys and values, which is "+
-			"too much to compare: go back in several steps", catalogs.ErrInvalidPackage, len(all), all[1].Name, all[0].Name,
-			maxHistory)
+		return fmt.Errorf("%w: the manifests of the %d bundles from %q to %q have more than %d keys and values, which "+
+			"is too much to compare: go back in several steps", catalogs.ErrInvalidPackage, len(all), all[1].Name,
+			all[0].Name, maxHistory)
 	}
 	return nil
 }

@@ -246,20 +246,30 @@ func expected(v view.View, release v1alpha1.Release) (*drift.Expected, error) {
 		if pkg.Name != release.Package || !ok {
 			continue
 		}
-		for _, object := range bundle.Objects {
-			csv := &operatorsv1alpha1.ClusterServiceVersion{}
-			if err := json.Unmarshal(object, &csv.TypeMeta); err != nil || csv.Kind != plan.KindCSV {
-				continue
-			}
-			if err := bundles.CheckCSV(object); err != nil {
-				return nil, fmt.Errorf("%w: bundle %q: %w", catalogs.ErrInvalidPackage, bundle.Name, err)
-			}
-			if err := json.Unmarshal(object, csv); err != nil {
-				return nil, fmt.Errorf("%w: decode ClusterServiceVersion of bundle %q: %w",
-					catalogs.ErrInvalidPackage, bundle.Name, err)
-			}
-			return drift.Read(csv, release.Install.Config)
+		csv, err := decodeCSV(bundle)
+		if csv == nil || err != nil {
+			return nil, err
 		}
+		return drift.Read(csv, release.Install.Config)
+	}
+	return nil, nil
+}
+
+// decodeCSV returns the ClusterServiceVersion of a bundle; nil where its manifests are not there.
+func decodeCSV(b *catalogs.Bundle) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	for _, object := range b.Objects {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		if err := json.Unmarshal(object, &csv.TypeMeta); err != nil || csv.Kind != plan.KindCSV {
+			continue
+		}
+		if err := bundles.CheckCSV(object); err != nil {
+			return nil, fmt.Errorf("%w: bundle %q: %w", catalogs.ErrInvalidPackage, b.Name, err)
+		}
+		if err := json.Unmarshal(object, csv); err != nil {
+			return nil, fmt.Errorf("%w: decode ClusterServiceVersion of bundle %q: %w", catalogs.ErrInvalidPackage,
+				b.Name, err)
+		}
+		return csv, nil
 	}
 	return nil, nil
 }

@@ -204,11 +204,13 @@ func TestFindings(t *testing.T) {
 		"an agent is old": {func(in *doctor.Observation) { in.Clusters[0].Status.Versions.Agent = "v0.2.9" },
 			finding{doctor.Warning, doctor.CheckVersions, "more than one minor version older than the hub",
 				"bellwether fleet join CLUSTER --cluster-kubeconfig FILE"}},
-		"a CRD is missing": {func(in *doctor.Observation) { in.CRDs = []doctor.CRD{{Name: "x.bellwether.dev", Missing: true}} },
+		"a CRD is missing": {
+			func(in *doctor.Observation) { in.CRDs = []doctor.CRD{{Name: "x.bellwether.dev", Missing: true}} },
 			finding{doctor.Critical, doctor.CheckVersions, "the hub does not have 1 CRD: x.bellwether.dev",
-				"bellwether install hub"}},
+				"bellwether install hub"},
+		},
 		"a CRD is old": {func(in *doctor.Observation) { in.CRDs = []doctor.CRD{{Name: "x.bellwether.dev"}} },
-			finding{doctor.Warning, doctor.CheckVersions, "CRDs on the hub are not those of its version, 0.4.0, as after a "+
+			finding{doctor.Warning, doctor.CheckVersions, "CRDs on the hub are not those of its version, 0.4.0, as after a " +
 				"`helm upgrade` with crds.enabled=false: x.bellwether.dev",
 				"bellwether install hub"}},
 		"a permission is missing": {func(in *doctor.Observation) { in.Hub.Denied = []string{"list leases", "get x"} },

@@ -30,7 +30,8 @@ func FuzzDecode(f *testing.F) {
 			if n := utf8.RuneCountInString(v.Reason); n == 0 || n > 256 || len(v.Operators) > 20 {
 				t.Errorf("the reason has %d characters, and there are %d operators", n, len(v.Operators))
 			}
-			if again := veto.Decode(veto.Encode(v)); again.Reason != v.Reason || len(again.Operators) != len(v.Operators) {
+			again := veto.Decode(veto.Encode(v))
+			if again.Reason != v.Reason || len(again.Operators) != len(v.Operators) {
 				t.Errorf("%+v is read again as %+v", v, again)
 			}
 		})

@@ -48,8 +48,8 @@ func Bound(t testing.TB, input, fixed, factor int, f func()) {
 	}
 }
 
-// Peak returns how many bytes are in use at a time while f runs, besides those that were before. What could be collected
-// counts for a tenth or so. Nothing else may run at the same time.
+// Peak returns how many bytes are in use at a time while f runs, besides those that were before. What could be
+// collected counts for a tenth or so. Nothing else may run at the same time.
 func Peak(f func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()

@@ -174,8 +174,8 @@ func TestBlocksAreWritten(t *testing.T) {
 	}
 }
 
-// TestManyBlocksConcernOneOperator has as many blocks on one package as an OperatorCatalog takes, and more in the catalog
-// itself. An install carries as many as the API accepts, and the operator of another package none.
+// TestManyBlocksConcernOneOperator has as many blocks on one package as an OperatorCatalog takes, and more in the
+// catalog itself. An install carries as many as the API accepts, and the operator of another package none.
 func TestManyBlocksConcernOneOperator(t *testing.T) {
 	for _, n := range []int{100, blocks.MaxPerInstall + 50} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
@@ -201,11 +201,12 @@ func TestManyBlocksConcernOneOperator(t *testing.T) {
 			other := world(t)
 			other.Package = ladder(t, upTo130)
 			for i := range n {
-				other.Catalog.Spec.Blocks = append(other.Catalog.Spec.Blocks,
-					v1alpha1.VersionBlock{Package: "other", Version: fmt.Sprintf("1.1.%d", i+1), Reason: "it loses data"})
+				other.Catalog.Spec.Blocks = append(other.Catalog.Spec.Blocks, v1alpha1.VersionBlock{
+					Package: "other", Version: fmt.Sprintf("1.1.%d", i+1), Reason: "it loses data"})
 			}
 			got = plan.Next(other)
-			if got.Create == nil || got.Create.Spec.Release.Version != "1.3.0" || got.SetBlocks != nil || got.Block != nil {
+			if got.Create == nil || got.Create.Spec.Release.Version != "1.3.0" || got.SetBlocks != nil ||
+				got.Block != nil {
 				t.Errorf("created %+v, blocks for %v, block of the rollout %+v", got.Create, got.SetBlocks, got.Block)
 			}
 		})

@@ -547,7 +547,8 @@ func TestLeaving(t *testing.T) {
 		"waits for an offline cluster": {
 			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters[1].Online = false }),
 			want{state: "Stalled", reason: "AgentOffline",
-				contains: "1 of 2 clusters are offline and have not uninstalled the operator: b; there is no time limit"},
+				contains: "1 of 2 clusters are offline and have not uninstalled the operator: b; there is no time " +
+					"limit"},
 		},
 		"Orphan ends the wait for an offline cluster": {
 			leaving(noRollouts, deleted, func(in *plan.Input) {

@@ -162,7 +162,8 @@ func FuzzText(f *testing.F) {
 	f.Add("-----BEGIN PRIVATE KEY-----", "kind: Secret\ndata:\n  a: b")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		untrustedtest.Bound(t, len(before)+len(after), 8<<20, 1000, func() {
-			if got := redact.Text(before + " " + token + " " + after); strings.Contains(got, "c2lnbmF0dXJlLXBsYW50ZWQ") {
+			got := redact.Text(before + " " + token + " " + after)
+			if strings.Contains(got, "c2lnbmF0dXJlLXBsYW50ZWQ") {
 				t.Errorf("the token is left in %q", got)
 			}
 		})
