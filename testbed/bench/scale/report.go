@@ -75,8 +75,8 @@ func converging(all []converged) string {
 	if len(all) == 0 {
 		return text
 	}
-	text += "\nProcessor seconds during the rollouts. The agents of all clusters are in the process of the benchmark:\n\n" +
-		processors(all)
+	text += "\nProcessor seconds during the rollouts. The agents of all clusters are in the process of the " +
+		"benchmark:\n\n" + processors(all)
 	last := all[len(all)-1]
 	text += fmt.Sprintf("\nThe writes of %s, %s:\n\n", last.size, wavesOf(last.waves))
 	kinds := [][]string{{"write", "number", "per install"}}

@@ -73,7 +73,8 @@ func TestDemo(t *testing.T) {
 	unchanged("the demo")
 }
 
-// publishAll pushes the images of all programs, and pulls and unpacks them again. It returns their tag, and the programs
+// publishAll pushes the images of all programs, and pulls and unpacks them again. It returns their tag, and the
+// programs
 // by the names of the images.
 func publishAll(t *testing.T, registry string) (string, map[string]cluster.Image) {
 	t.Helper()

@@ -340,8 +340,9 @@ func (a *agent) hasFewManagers(t *testing.T, install *v1alpha1.OperatorInstall) 
 	const most = 100
 	for name, apply := range map[string]func(manager string) error{
 		"an OperatorInstall": func(manager string) error {
-			return a.Status().Apply(t.Context(), applyconfig.OperatorInstall(install.Name, install.Namespace).WithStatus(
-				applyconfig.OperatorInstallStatus().WithObservedRevision(0)), client.FieldOwner(manager))
+			status := applyconfig.OperatorInstallStatus().WithObservedRevision(0)
+			return a.Status().Apply(t.Context(), applyconfig.OperatorInstall(install.Name, install.Namespace).
+				WithStatus(status), client.FieldOwner(manager))
 		},
 		"its Lease": func(manager string) error {
 			return a.Apply(t.Context(), applycoordinationv1.Lease(v1alpha1.LeaseName, a.namespace).WithAnnotations(

@@ -134,7 +134,8 @@ func (h *harness) fillEtcd(t *testing.T) {
 // repairEtcd deletes the filler and does what etcd's documentation says about the alarm NOSPACE.
 func (h *harness) repairEtcd(t *testing.T) {
 	t.Helper()
-	must(t, h.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingLabels(filler)))
+	must(t, h.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default"),
+		client.MatchingLabels(filler)))
 	var head struct {
 		Header struct {
 			Revision string `json:"revision"`
