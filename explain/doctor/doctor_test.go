@@ -210,8 +210,8 @@ func TestFindings(t *testing.T) {
 				"bellwether install hub"},
 		},
 		"a CRD is old": {func(in *doctor.Observation) { in.CRDs = []doctor.CRD{{Name: "x.bellwether.dev"}} },
-			finding{doctor.Warning, doctor.CheckVersions, "CRDs on the hub are not those of its version, 0.4.0, as after a " +
-				"`helm upgrade` with crds.enabled=false: x.bellwether.dev",
+			finding{doctor.Warning, doctor.CheckVersions, "CRDs on the hub are not those of its version, 0.4.0, as " +
+				"after a `helm upgrade` with crds.enabled=false: x.bellwether.dev",
 				"bellwether install hub"}},
 		"a permission is missing": {func(in *doctor.Observation) { in.Hub.Denied = []string{"list leases", "get x"} },
 			finding{doctor.Critical, doctor.CheckPermissions, "ServiceAccount bellwether-system/bellwether-hub lacks " +

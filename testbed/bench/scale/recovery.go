@@ -61,9 +61,9 @@ func MeasureRecovery(ctx context.Context, out io.Writer, o RecoveryOptions) (fig
 			Promise: figure.Below(figure.Count(1)), Runs: 1},
 	}
 	section.Detail = "The hub, its API server and etcd are killed, and new ones started with an empty etcd. " +
-		"FleetClusters, the catalog and ManagedOperators are applied again, as from Git, by a program, and all agents " +
-		"join at once: what people take for that is not in the times. The agents report what their clusters keep, the " +
-		"hub adopts it and admits nothing until each operator is resumed."
+		"FleetClusters, the catalog and ManagedOperators are applied again, as from Git, by a program, and all " +
+		"agents join at once: what people take for that is not in the times. The agents report what their clusters " +
+		"keep, the hub adopts it and admits nothing until each operator is resumed."
 	return section, nil
 }
 
