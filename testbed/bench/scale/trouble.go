@@ -176,8 +176,8 @@ func reportTrouble(section *figure.Section, o TroubleOptions, all []healthy) {
 	}
 	section.Detail = fmt.Sprintf("Times end when a cluster is Ready, as the agents' watch sees it, and are those of "+
 		"the clusters that are not cut off, of %d, all in one wave. The peer is the same fleet without trouble, "+
-		"before and after; its medians from the change were %s and %s. OLM takes about a second of each time. A cluster that "+
-		"flaps is cut off for about %s and back for about %s, in turn.", o.Clusters,
+		"before and after; its medians from the change were %s and %s. OLM takes about a second of each time. A "+
+		"cluster that flaps is cut off for about %s and back for about %s, in turn.", o.Clusters,
 		figure.Median(first.changed).Round(time.Millisecond), figure.Median(last.changed).Round(time.Millisecond),
 		6*o.LeaseEvery, 3*o.LeaseEvery)
 }
