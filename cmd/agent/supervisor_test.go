@@ -170,9 +170,12 @@ func TestSlowDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	s := newServed()
 	super := testSupervisor(t, s)
+	slow := func(i int) string { return fmt.Sprintf("slow-%d", i) }
+	for i := range 2 * maxStarting { // before any of them reads it
+		s.slow[slow(i)] = true
+	}
 	for i := range 2 * maxStarting {
-		name := fmt.Sprintf("slow-%d", i)
-		s.slow[name] = true
+		name := slow(i)
 		if err := super.start(name, v1, hosted(name, 100+10*i)); err != nil {
 			t.Fatal(err)
 		}
