@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,8 +35,36 @@ type Ports struct {
 	First, Last int
 }
 
+// DefaultPorts are those of an agent that is not told others.
+var DefaultPorts = Ports{50100, 50999}
+
+// ParsePorts reads a range as String writes it.
+func ParsePorts(text string) (Ports, error) {
+	from, to, ok := strings.Cut(text, "-")
+	first, err1 := strconv.Atoi(from)
+	last, err2 := strconv.Atoi(to)
+	if !ok || err1 != nil || err2 != nil || first < 1 || last < first || last > MaxPort {
+		return Ports{}, fmt.Errorf("%q is no range of ports such as %s", text, DefaultPorts)
+	}
+	return Ports{First: first, Last: last}, nil
+}
+
+// MaxPort is the highest port that there is.
+const MaxPort = 65535
+
+func (p Ports) String() string { return fmt.Sprintf("%d-%d", p.First, p.Last) }
+
+// Size returns how many ports there are.
+func (p Ports) Size() int { return p.Last - p.First + 1 }
+
+// Includes tells whether all of other are among the ports.
+func (p Ports) Includes(other Ports) bool { return p.First <= other.First && other.Last <= p.Last }
+
+// Overlaps tells whether any port is among both.
+func (p Ports) Overlaps(other Ports) bool { return p.First <= other.Last && other.First <= p.Last }
+
 func (p Ports) contains(port int) bool {
-	return port > 0 && (p == Ports{} || (p.First <= port && port <= p.Last))
+	return port > 0 && (p == Ports{} || p.Includes(Ports{port, port}))
 }
 
 // Options configure a Server.

@@ -145,6 +145,21 @@ func TestSameContentChangesNothing(t *testing.T) {
 	}
 }
 
+func TestParsePorts(t *testing.T) {
+	for text, want := range map[string]serve.Ports{
+		"50100-50129": {First: 50100, Last: 50129}, "1-65535": {First: 1, Last: serve.MaxPort}, "7-7": {First: 7, Last: 7},
+		"": {}, "50100": {}, "0-9": {}, "9-1": {}, "1-65536": {}, "1-9-": {}, "a-b": {}, "1-9 ": {},
+	} {
+		got, err := serve.ParsePorts(text)
+		if got != want || (err == nil) != (want != serve.Ports{}) {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+		if err == nil && got.String() != text {
+			t.Errorf("%q is written as %s", text, got)
+		}
+	}
+}
+
 func TestPorts(t *testing.T) {
 	free := freePorts(t, 3)
 	s := serve.New(serve.Options{Advertise: "agent.example", Ports: serve.Ports{First: free[0], Last: free[0] + 2}})

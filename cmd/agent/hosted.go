@@ -162,12 +162,12 @@ func targetOf(secret *corev1.Secret, all serve.Ports) (target, error) {
 	}
 	t.namespace = v1alpha1.ClusterNamespace(t.cluster)
 	var err error
-	if t.ports, err = parsePorts(string(secret.Data[v1alpha1.HostedPortsKey])); err != nil {
+	if t.ports, err = serve.ParsePorts(string(secret.Data[v1alpha1.HostedPortsKey])); err != nil {
 		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedPortsKey, err)
 	}
-	if t.ports.First < all.First || t.ports.Last > all.Last {
-		return target{}, fmt.Errorf("key %s: ports %d-%d are not within --view-ports %d-%d", v1alpha1.HostedPortsKey,
-			t.ports.First, t.ports.Last, all.First, all.Last)
+	if !all.Includes(t.ports) {
+		return target{}, fmt.Errorf("key %s: ports %s are not within --view-ports %s", v1alpha1.HostedPortsKey, t.ports,
+			all)
 	}
 	if _, err := kubeconfig.Check(secret.Data[v1alpha1.HostedHubKey]); err != nil {
 		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedHubKey, err)

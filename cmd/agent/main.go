@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -146,7 +144,7 @@ func (f *flags) addViews(fs *pflag.FlagSet) {
 		"host under which OLM reaches the catalog views (default: the address they listen on)")
 	fs.StringVar(&f.viewBind, "view-bind-address", "",
 		"address that the catalog views listen on, without a port (default: all)")
-	fs.StringVar(&f.viewPort, "view-ports", "50100-50999", "ports for the catalog views, one for each operator")
+	fs.StringVar(&f.viewPort, "view-ports", serve.DefaultPorts.String(), "ports for the catalog views, one for each operator")
 }
 
 func run(ctx context.Context, f flags) error {
@@ -227,14 +225,4 @@ func orAll(address string) string {
 		return "0.0.0.0"
 	}
 	return address
-}
-
-func parsePorts(text string) (serve.Ports, error) {
-	from, to, ok := strings.Cut(text, "-")
-	first, err1 := strconv.Atoi(from)
-	last, err2 := strconv.Atoi(to)
-	if !ok || err1 != nil || err2 != nil || first < 1 || last < first || last > 65535 {
-		return serve.Ports{}, fmt.Errorf("%q is no range of ports such as 50100-50999", text)
-	}
-	return serve.Ports{First: first, Last: last}, nil
 }

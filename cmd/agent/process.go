@@ -72,7 +72,7 @@ func newProcess(f flags) (*process, error) {
 	if p.templates, err = templates.Load(f.templates); err != nil {
 		return nil, fmt.Errorf("load templates: %w", err)
 	}
-	if p.ports, err = parsePorts(f.viewPort); err != nil {
+	if p.ports, err = serve.ParsePorts(f.viewPort); err != nil {
 		return nil, fmt.Errorf("--view-ports: %w", err)
 	}
 	if p.probes.Denied, err = startup.Prefixes(f.probeDenied); err != nil {

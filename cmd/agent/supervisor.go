@@ -96,7 +96,7 @@ func (s *supervisor) start(secret string, fingerprint [sha256.Size]byte, t targe
 
 // overlaps tells whether two cannot be served at the same time.
 func (t target) overlaps(other target) bool {
-	return t.cluster == other.cluster || t.ports.First <= other.ports.Last && other.ports.First <= t.ports.Last
+	return t.cluster == other.cluster || t.ports.Overlaps(other.ports)
 }
 
 // stop ends the service of a Secret's cluster. It does not wait.

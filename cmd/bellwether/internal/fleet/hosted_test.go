@@ -16,29 +16,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
+
+func ports(first, last int) serve.Ports { return serve.Ports{First: first, Last: last} }
 
 func TestFreePorts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		taken []portRange
-		want  portRange
+		taken []serve.Ports
+		want  serve.Ports
 	}{
-		"none is taken":            {nil, portRange{50100, 50129}},
-		"behind the first":         {[]portRange{{50100, 50129}}, portRange{50130, 50159}},
-		"in a gap":                 {[]portRange{{50100, 50129}, {50160, 50169}}, portRange{50130, 50159}},
-		"behind a narrow gap":      {[]portRange{{50100, 50129}, {50159, 50200}}, portRange{50201, 50230}},
-		"those below do not count": {[]portRange{{100, 200}}, portRange{50100, 50129}},
-		"ranges in one another":    {[]portRange{{50100, 50300}, {50110, 50120}}, portRange{50301, 50330}},
-		"beyond the last":          {[]portRange{{50100, 65520}}, portRange{65521, 65550}},
+		"none is taken":            {nil, ports(50100, 50129)},
+		"behind the first":         {[]serve.Ports{ports(50100, 50129)}, ports(50130, 50159)},
+		"in a gap":                 {[]serve.Ports{ports(50100, 50129), ports(50160, 50169)}, ports(50130, 50159)},
+		"behind a narrow gap":      {[]serve.Ports{ports(50100, 50129), ports(50159, 50200)}, ports(50201, 50230)},
+		"those below do not count": {[]serve.Ports{ports(100, 200)}, ports(50100, 50129)},
+		"ranges in one another":    {[]serve.Ports{ports(50100, 50300), ports(50110, 50120)}, ports(50301, 50330)},
+		"beyond the last":          {[]serve.Ports{ports(50100, 65520)}, ports(65521, 65550)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var taken []takenPorts
 			for _, r := range test.taken {
-				taken = append(taken, takenPorts{portRange: r})
+				taken = append(taken, takenPorts{Ports: r})
 			}
 			if got := freePorts(50100, taken); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
@@ -53,16 +56,16 @@ const hosting = "bellwether-hosted"
 func hostedSecrets(n int) []client.Object {
 	var all []client.Object
 	for i := range n {
-		all = append(all, hostedSecret(fmt.Sprintf("c%02d", i), portRange{50100 + 30*i, 50129 + 30*i}))
+		all = append(all, hostedSecret(fmt.Sprintf("c%02d", i), ports(50100+30*i, 50129+30*i)))
 	}
 	return all
 }
 
-func hostedSecret(name string, ports portRange) client.Object {
+func hostedSecret(name string, taken serve.Ports) client.Object {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hosting, Name: "hosted-" + name,
 			Labels: map[string]string{v1alpha1.LabelHostedCluster: name}},
-		Data: map[string][]byte{v1alpha1.HostedPortsKey: []byte(ports.String())},
+		Data: map[string][]byte{v1alpha1.HostedPortsKey: []byte(taken.String())},
 	}
 }
 
@@ -104,11 +107,11 @@ var hostedPortsTests = map[string]struct {
 	"an argument that is no range": {args: []string{"--view-ports=many"},
 		says: `no range of ports as --view-ports: "many"`},
 	"joined again, with ports of another cluster": {args: []string{"--view-ports=50100-50399"},
-		secrets: append(hostedSecrets(10), hostedSecret("new", portRange{50390, 50399}))[1:], want: "50100-50129"},
+		secrets: append(hostedSecrets(10), hostedSecret("new", ports(50390, 50399)))[1:], want: "50100-50129"},
 	"joined again, keeps its ports": {args: []string{"--view-ports=50100-50399"},
-		secrets: append(hostedSecrets(2), hostedSecret("new", portRange{50300, 50309})), want: "50300-50309"},
+		secrets: append(hostedSecrets(2), hostedSecret("new", ports(50300, 50309))), want: "50300-50309"},
 	"joined again, with ports that the agents refuse": {args: []string{"--view-ports=50100-50399"},
-		secrets: append(hostedSecrets(2), hostedSecret("new", portRange{50400, 50429})), want: "50160-50189"},
+		secrets: append(hostedSecrets(2), hostedSecret("new", ports(50400, 50429))), want: "50160-50189"},
 	"named ports": {args: []string{"--view-ports=50100-50399"}, secrets: hostedSecrets(2), flag: "50390-50399",
 		want: "50390-50399"},
 	"named ports that the agents refuse": {args: []string{"--view-ports=50100-50399"}, flag: "50390-50400",

@@ -15,47 +15,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-const (
-	lastPort = 65535
-	// portsEach is how many operators a hosted cluster may have by default.
-	portsEach = charts.HostedViewPorts
-)
-
-// defaultPorts is the agent's default of --view-ports.
-var defaultPorts = portRange{50100, 50999}
-
-// portRange are the ports from first to last.
-type portRange struct{ first, last int }
-
-func (r portRange) String() string { return fmt.Sprintf("%d-%d", r.first, r.last) }
-
-func (r portRange) size() int { return r.last - r.first + 1 }
-
-func (r portRange) contains(o portRange) bool { return r.first <= o.first && o.last <= r.last }
-
-func (r portRange) overlaps(o portRange) bool { return r.first <= o.last && o.first <= r.last }
-
-// parsePorts reads a range as the agent does.
-func parsePorts(text string) (portRange, bool) {
-	var r portRange
-	var rest string
-	n, _ := fmt.Sscanf(text, "%d-%d%s", &r.first, &r.last, &rest)
-	return r, n == 2 && r.first >= 1 && r.first <= r.last && r.last <= lastPort
-}
+// portsEach is how many operators a hosted cluster may have by default.
+const portsEach = charts.HostedViewPorts
 
 // hostedAgents are the hosted agents of a namespace.
 type hostedAgents struct {
 	deployment, release string
-	ports               portRange
+	ports               serve.Ports
 }
 
 // takenPorts are those of a hosted cluster.
 type takenPorts struct {
-	portRange
+	serve.Ports
 	cluster string
 }
 
@@ -71,14 +47,14 @@ func hostedPorts(ctx context.Context, h client.Reader, o *hostedOptions, name st
 		// Agents that the chart did not install may run anywhere, with ports that only the user knows.
 		return o.ports, checkPorts(o.ports, agents, taken)
 	}
-	if own != (portRange{}) && (agents == nil || agents.ports.contains(own)) && overlapping(own, taken) == nil {
+	if own != (serve.Ports{}) && (agents == nil || agents.ports.Includes(own)) && overlapping(own, taken) == nil {
 		return own.String(), nil
 	}
 	if err != nil {
 		return "", err
 	}
-	free := freePorts(agents.ports.first, taken)
-	if free.last > agents.ports.last {
+	free := freePorts(agents.ports.First, taken)
+	if free.Last > agents.ports.Last {
 		return "", agents.full(o.namespace, taken, free)
 	}
 	return free.String(), nil
@@ -86,24 +62,24 @@ func hostedPorts(ctx context.Context, h client.Reader, o *hostedOptions, name st
 
 // portsInUse returns the ports in a cluster's own Secret, if there are some, and those of
 // the other hosted clusters.
-func portsInUse(ctx context.Context, h client.Reader, namespace, name string) (own portRange, taken []takenPorts,
+func portsInUse(ctx context.Context, h client.Reader, namespace, name string) (own serve.Ports, taken []takenPorts,
 	err error) {
 	var secrets corev1.SecretList
 	if err := h.List(ctx, &secrets, client.InNamespace(namespace),
 		client.HasLabels{v1alpha1.LabelHostedCluster}); err != nil {
-		return portRange{}, nil, fmt.Errorf("list the hosted clusters: %w", err)
+		return serve.Ports{}, nil, fmt.Errorf("list the hosted clusters: %w", err)
 	}
 	for i := range secrets.Items {
-		r, ok := parsePorts(string(secrets.Items[i].Data[v1alpha1.HostedPortsKey]))
+		r, err := serve.ParsePorts(string(secrets.Items[i].Data[v1alpha1.HostedPortsKey]))
 		switch {
-		case !ok:
+		case err != nil: // the agents refuse it too
 		case secrets.Items[i].Name == name:
 			own = r
 		default:
 			taken = append(taken, takenPorts{r, secrets.Items[i].Labels[v1alpha1.LabelHostedCluster]})
 		}
 	}
-	slices.SortFunc(taken, func(a, b takenPorts) int { return cmp.Compare(a.first, b.first) })
+	slices.SortFunc(taken, func(a, b takenPorts) int { return cmp.Compare(a.First, b.First) })
 	return own, taken, nil
 }
 
@@ -122,9 +98,9 @@ func findHostedAgents(ctx context.Context, h client.Reader, namespace string) (*
 			if argument(c, "hosted-namespace") != namespace {
 				continue
 			}
-			text := cmp.Or(argument(c, "view-ports"), defaultPorts.String())
-			ports, ok := parsePorts(text)
-			if !ok {
+			text := cmp.Or(argument(c, "view-ports"), serve.DefaultPorts.String())
+			ports, err := serve.ParsePorts(text)
+			if err != nil {
 				return nil, exit.Hintf("set agent.viewPorts of the hosted agents' chart",
 					"Deployment %s/%s has no range of ports as --view-ports: %q", namespace, d.Name, text)
 			}
@@ -157,23 +133,23 @@ func argument(c corev1.Container, flag string) string {
 
 // checkPorts tells why hosted agents would refuse ports. agents may be nil: which ports they have is not known then.
 func checkPorts(text string, agents *hostedAgents, taken []takenPorts) error {
-	ports, ok := parsePorts(text)
-	if !ok {
+	ports, err := serve.ParsePorts(text)
+	if err != nil {
 		return exit.Hintf("use the form 50100-50129", "invalid value %q of --view-ports", text)
 	}
-	if agents != nil && !agents.ports.contains(ports) {
+	if agents != nil && !agents.ports.Includes(ports) {
 		return exit.Hintf("name ports among those, or change agent.viewPorts of the hosted agents' chart",
 			"--view-ports %s is not within the ports of the hosted agents, %s", ports, agents.ports)
 	}
 	if other := overlapping(ports, taken); other != nil {
 		return exit.Hintf("name other ports, or leave the flag out to get free ones",
-			"some of the ports %s are those of hosted cluster %s, %s", ports, other.cluster, other.portRange)
+			"some of the ports %s are those of hosted cluster %s, %s", ports, other.cluster, other.Ports)
 	}
 	return nil
 }
 
-func overlapping(ports portRange, taken []takenPorts) *takenPorts {
-	i := slices.IndexFunc(taken, func(t takenPorts) bool { return t.overlaps(ports) })
+func overlapping(ports serve.Ports, taken []takenPorts) *takenPorts {
+	i := slices.IndexFunc(taken, func(t takenPorts) bool { return t.Overlaps(ports) })
 	if i < 0 {
 		return nil
 	}
@@ -182,14 +158,14 @@ func overlapping(ports portRange, taken []takenPorts) *takenPorts {
 
 // freePorts returns the lowest range from a port on that overlaps with none. It may go
 // beyond the last port that there is. taken is sorted.
-func freePorts(first int, taken []takenPorts) portRange {
-	free := portRange{first, first + portsEach - 1}
+func freePorts(first int, taken []takenPorts) serve.Ports {
+	free := serve.Ports{First: first, Last: first + portsEach - 1}
 	for _, t := range taken {
-		if free.last < t.first {
+		if free.Last < t.First {
 			break
 		}
-		if t.last >= free.first {
-			free = portRange{t.last + 1, t.last + portsEach}
+		if t.Last >= free.First {
+			free = serve.Ports{First: t.Last + 1, Last: t.Last + portsEach}
 		}
 	}
 	return free
@@ -197,26 +173,26 @@ func freePorts(first int, taken []takenPorts) portRange {
 
 // full says that there is no room for another cluster, and how to make some. next are
 // the ports that it would get.
-func (a *hostedAgents) full(namespace string, taken []takenPorts, next portRange) error {
+func (a *hostedAgents) full(namespace string, taken []takenPorts, next serve.Ports) error {
 	used := 0
 	for _, t := range taken {
-		used += t.size()
+		used += t.Size()
 	}
 	chart := "the hosted agents' chart"
 	if a.release != "" {
 		chart = fmt.Sprintf("Helm release %s in namespace %s", a.release, namespace)
 	}
-	hint := fmt.Sprintf("raise agent.viewPorts.last of %s to %d", chart, next.last)
+	hint := fmt.Sprintf("raise agent.viewPorts.last of %s to %d", chart, next.Last)
 	elsewhere := "install hosted agents in another namespace, and name that by --hosted-namespace"
 	switch {
-	case next.last > lastPort:
+	case next.Last > serve.MaxPort:
 		hint = elsewhere
-	case next.last-a.ports.first+1 > charts.MaxViewPorts:
+	case next.Last-a.ports.First+1 > charts.MaxViewPorts:
 		hint = fmt.Sprintf("%s. Or, since the chart's Service has at most %d ports (%d clusters), set "+
 			"agent.hosted.service.enabled=false, route the ports to the agent in another way, and %s", elsewhere,
 			charts.MaxViewPorts, charts.MaxViewPorts/portsEach, hint)
 	}
 	return exit.Hintf(hint, "no %d consecutive ports are free for another hosted cluster: the hosted agents have the "+
 		"ports %s, enough for %d clusters with %d each; %d clusters use %d of them (Deployment %s/%s)", portsEach,
-		a.ports, a.ports.size()/portsEach, portsEach, len(taken), used, namespace, a.deployment)
+		a.ports, a.ports.Size()/portsEach, portsEach, len(taken), used, namespace, a.deployment)
 }
