@@ -14,7 +14,6 @@ import (
 
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -107,12 +106,7 @@ func (b *Bundle) object(kind, name string) *Object {
 // be nil. Errors wrap ErrNotBundle or ErrTooLarge.
 func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, error) {
 	b := &Bundle{Annotations: maps.Clone(annotations)}
-	for i, text := range manifests {
-		if err := b.addFile(fmt.Sprintf("manifests/%d", i), text); err != nil {
-			return nil, err
-		}
-	}
-	return b, b.assemble()
+	return b, b.addManifests(manifests)
 }
 
 // RightsOf is FromManifests for those who judge what a bundle may do, in less memory. Objects other than the
@@ -126,22 +120,21 @@ func RightsOf(manifests [][]byte) (*Bundle, error) {
 		return o.Reduced(map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(),
 			"metadata": map[string]any{"name": o.GetName()}})
 	}}
-	for i, text := range manifests {
-		if err := b.addFile(fmt.Sprintf("manifests/%d", i), text); err != nil {
-			return nil, err
-		}
-	}
-	return b, b.assemble()
+	return b, b.addManifests(manifests)
 }
 
-// givesRights tells whether OLM takes an object for one of RBAC, an account or the ClusterServiceVersion: by its kind,
-// whatever its apiVersion is.
 func givesRights(o *Object) bool {
-	switch o.GetKind() {
-	case kindCSV, "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount":
-		return true
+	return o.GetKind() == kindCSV || o.GetKind() == "ServiceAccount" || o.IsRBAC()
+}
+
+// addManifests reads all of a bundle.
+func (b *Bundle) addManifests(manifests [][]byte) error {
+	for i, text := range manifests {
+		if err := b.addFile(fmt.Sprintf("manifests/%d", i), text); err != nil {
+			return err
+		}
 	}
-	return o.GroupVersionKind().Group == rbacv1.GroupName
+	return b.assemble()
 }
 
 // CheckCSV returns an error that wraps ErrTooLarge if a ClusterServiceVersion, as JSON or YAML, has too many values to

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/json"
 
@@ -46,6 +47,15 @@ func (o *Object) Sum() [sha256.Size]byte {
 		return *o.sum
 	}
 	return sha256.Sum256(o.text)
+}
+
+// IsRBAC tells whether OLM takes the object for a role or a binding: by its kind, whatever its apiVersion is.
+func (o *Object) IsRBAC() bool {
+	switch o.GetKind() {
+	case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding":
+		return true
+	}
+	return o.GroupVersionKind().Group == rbacv1.GroupName
 }
 
 // parseObject reads one document, YAML or JSON; nil if there is nothing in it.

@@ -52,8 +52,9 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 	}
 	for _, o := range b.Objects {
 		if field := misspelt(o); field != "" {
-			return refuse("the content of bundle %s cannot be judged: %s %s has the field %q, which OLM takes for one "+
-				"that is written otherwise", name, o.GetKind(), o.GetName(), field)
+			return refuse("the content of bundle %s cannot be judged: %s %s has the field %q, which OLM reads though it "+
+				"is spelt in another case than in Kubernetes: spell it as Kubernetes does", name, o.GetKind(),
+				o.GetName(), field)
 		}
 	}
 	if name := ofOwner(b); name != "" && p.isOwn(namespace) {

@@ -4,6 +4,7 @@
 package localpolicy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -58,7 +59,7 @@ func (p *Policy) Claims(name, namespace string, objects [][]byte) (*Claims, erro
 	if p == nil || !p.Spec.Permissions.isSet() {
 		return nil, nil
 	}
-	b, err := bundles.FromManifests(objects, nil)
+	b, err := bundles.RightsOf(objects)
 	if err != nil {
 		return nil, Unreadable(name, err)
 	}
@@ -108,7 +109,7 @@ const defaultAccount = "default"
 
 // Judge refuses a bundle that would get the rights of what others made.
 func (c *Claims) Judge(cluster Cluster) error {
-	own := ownership{namespace: c.Namespace, csvs: ownCSVs(cluster), made: made(cluster)}
+	own := ownershipOf(c.Namespace, cluster)
 	for _, role := range c.Roles {
 		// OLM has written what it manages from a bundle, and writes it again. The cluster itself gives rights back to
 		// roles of its own, such as cluster-admin.
@@ -172,11 +173,7 @@ func (c *Claims) binds(subjects []rbacv1.Subject, of, account string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
 		case rbacv1.ServiceAccountKind:
-			namespace := s.Namespace
-			if namespace == "" {
-				namespace = of
-			}
-			return namespace == c.Namespace && s.Name == account
+			return cmp.Or(s.Namespace, of) == c.Namespace && s.Name == account
 		case rbacv1.UserKind:
 			return s.Name == user
 		}

@@ -96,8 +96,8 @@ func TestClaims(t *testing.T) {
 			cluster: localpolicy.Cluster{Accounts: []metav1.PartialObjectMetadata{account("operator")},
 				ClusterRoleBindings: []rbacv1.ClusterRoleBinding{everywhere(labelled(), ours("operator"))}}},
 		"of a ServiceAccount of the bundle": {bundle: bundleOf(t, nil, object{"apiVersion": "v1",
-			"kind": "ServiceAccount", "metadata": object{"name": "x"}}), says: "service account argocd/x", cluster: localpolicy.Cluster{
-			Accounts: []metav1.PartialObjectMetadata{account("x")}}},
+			"kind": "ServiceAccount", "metadata": object{"name": "x"}}), says: "service account argocd/x",
+			cluster: localpolicy.Cluster{Accounts: []metav1.PartialObjectMetadata{account("x")}}},
 		"of another operator": {bundle: operator, says: "its owner is ClusterServiceVersion argo.v1",
 			cluster: localpolicy.Cluster{Accounts: []metav1.PartialObjectMetadata{account("operator",
 				ownedBy("ClusterServiceVersion", "argo.v1"))}}},

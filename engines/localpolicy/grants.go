@@ -31,7 +31,7 @@ func grants(b *bundles.Bundle, mode v1alpha1.InstallMode) []grant {
 	out := accountGrants(strategy.ClusterPermissions, true, "clusterPermissions")
 	out = append(out, accountGrants(strategy.Permissions, mode != v1alpha1.InstallOwnNamespace, "permissions")...)
 	for _, o := range b.Objects {
-		if isRBAC(o) {
+		if o.IsRBAC() {
 			out = append(out, roleGrants(o)...)
 		}
 	}
@@ -112,7 +112,7 @@ func ungraspable(b *bundles.Bundle) string {
 		}
 	}
 	for _, o := range b.Objects {
-		if !isRBAC(o) {
+		if !o.IsRBAC() {
 			continue
 		}
 		if why := unknownRole(o, roles); why != "" {

@@ -34,6 +34,16 @@ type ownership struct {
 
 type madeObject struct{ kind, name string }
 
+func ownershipOf(namespace string, cluster Cluster) ownership {
+	subscriptions := served(cluster)
+	plans := slices.DeleteFunc(slices.Clone(cluster.InstallPlans), func(plan operatorsv1alpha1.InstallPlan) bool {
+		return !slices.ContainsFunc(plan.OwnerReferences,
+			func(r metav1.OwnerReference) bool { return subscriptions[r.UID] })
+	})
+	csvs := ownCSVs(cluster.Subscriptions, subscriptions, plans)
+	return ownership{namespace: namespace, csvs: csvs, made: made(plans, csvs)}
+}
+
 // served are the Subscriptions to the operator's CatalogSource, by their UIDs.
 func served(cluster Cluster) map[types.UID]bool {
 	out := map[types.UID]bool{}
@@ -47,18 +57,17 @@ func served(cluster Cluster) map[types.UID]bool {
 
 // ownCSVs are those that Subscriptions to the operator's CatalogSource have, and those of their InstallPlans. A plan
 // may hold the CSV of another Subscription, which is not the operator's.
-func ownCSVs(cluster Cluster) map[string]bool {
-	out, subscriptions := map[string]bool{}, served(cluster)
-	for i := range cluster.InstallPlans {
-		if plan := &cluster.InstallPlans[i]; isOf(plan, subscriptions) {
-			for _, name := range plan.Spec.ClusterServiceVersionNames {
-				out[name] = true
-			}
+func ownCSVs(all []operatorsv1alpha1.Subscription, served map[types.UID]bool,
+	plans []operatorsv1alpha1.InstallPlan) map[string]bool {
+	out := map[string]bool{}
+	for i := range plans {
+		for _, name := range plans[i].Spec.ClusterServiceVersionNames {
+			out[name] = true
 		}
 	}
 	for _, isServed := range []bool{true, false} { // where two have the same CSV it is not the operator's
-		for _, s := range cluster.Subscriptions {
-			if subscriptions[s.UID] == isServed {
+		for _, s := range all {
+			if served[s.UID] == isServed {
 				out[s.Status.InstalledCSV], out[s.Status.CurrentCSV] = isServed, isServed
 			}
 		}
@@ -69,24 +78,16 @@ func ownCSVs(cluster Cluster) map[string]bool {
 
 // made are the objects that OLM created, and did not find, when it carried out InstallPlans of the operator. OLM puts
 // no owner on a binding that is among the manifests of a bundle.
-func made(cluster Cluster) map[madeObject]bool {
-	out, csvs, subscriptions := map[madeObject]bool{}, ownCSVs(cluster), served(cluster)
-	for i := range cluster.InstallPlans {
-		plan := &cluster.InstallPlans[i]
-		if !isOf(plan, subscriptions) {
-			continue
-		}
-		for _, step := range plan.Status.Plan {
+func made(plans []operatorsv1alpha1.InstallPlan, csvs map[string]bool) map[madeObject]bool {
+	out := map[madeObject]bool{}
+	for i := range plans {
+		for _, step := range plans[i].Status.Plan {
 			if step != nil && step.Status == operatorsv1alpha1.StepStatusCreated && csvs[step.Resolving] {
 				out[madeObject{step.Resource.Kind, step.Resource.Name}] = true
 			}
 		}
 	}
 	return out
-}
-
-func isOf(plan *operatorsv1alpha1.InstallPlan, subscriptions map[types.UID]bool) bool {
-	return slices.ContainsFunc(plan.OwnerReferences, func(r metav1.OwnerReference) bool { return subscriptions[r.UID] })
 }
 
 // account tells whether a service account of the namespace is the operator's. One that only OLM manages, without an

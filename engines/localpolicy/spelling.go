@@ -27,14 +27,6 @@ var judged = map[string]reflect.Type{
 	"ServiceAccount":     reflect.TypeFor[corev1.ServiceAccount](),
 }
 
-func isRBAC(o *bundles.Object) bool {
-	switch o.GetKind() {
-	case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding":
-		return true
-	}
-	return o.GroupVersionKind().Group == rbacv1.GroupName
-}
-
 // misspelt returns a field of an object that only OLM takes for a known one; empty where there is none. OLM decodes
 // with encoding/json, for which "Rules" is "rules" too; what is judged is decoded as the API server does it.
 func misspelt(o *bundles.Object) string {
