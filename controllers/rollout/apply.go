@@ -85,7 +85,7 @@ func foremost(errs []error) error {
 // admitting is what the actions of one pass have in common.
 type admitting struct {
 	rollout  *v1alpha1.OperatorRollout
-	fence    fence
+	fence    *fence
 	clusters map[string]rollouts.Cluster
 	// others are all rollouts, where a cluster is to be admitted.
 	others []v1alpha1.OperatorRollout
@@ -96,7 +96,7 @@ type admitting struct {
 
 func (r *Reconciler) admitting(ctx context.Context, in rollouts.Input, actions []rollouts.Action) (*admitting, error) {
 	p := &admitting{rollout: in.Rollout,
-		fence: fence{read: func() error { return r.unchanged(ctx, in.Rollout) }}}
+		fence: newFence(func() error { return r.unchanged(ctx, in.Rollout) })}
 	if r.MaxChanges <= 0 || !slices.ContainsFunc(actions, func(a rollouts.Action) bool {
 		return a.Kind == rollouts.ActionAdmit
 	}) {

@@ -26,12 +26,12 @@ var errRolloutChanged = errors.New("the rollout was changed since it was read")
 type fence struct {
 	// read fails if the rollout is not as it was.
 	read func() error
+	// reading is taken by who reads.
+	reading chan struct{}
 
 	mu sync.Mutex
 	// next is the read that has not begun yet; nil if nobody waits for one.
 	next *fenceRead
-	// reading tells whether a goroutine is at work, which also takes the next read.
-	reading bool
 }
 
 type fenceRead struct {
@@ -39,35 +39,33 @@ type fenceRead struct {
 	err  error // read after done
 }
 
+func newFence(read func() error) *fence { return &fence{read: read, reading: make(chan struct{}, 1)} }
+
 // pass returns the result of a read that begins after the call.
 func (f *fence) pass() error {
 	f.mu.Lock()
-	if f.next == nil {
-		f.next = &fenceRead{done: make(chan struct{})}
-	}
-	mine := f.next
-	if !f.reading {
-		f.reading = true
-		go f.readAll()
+	mine, isFirst := f.next, f.next == nil
+	if isFirst {
+		mine = &fenceRead{done: make(chan struct{})}
+		f.next = mine
 	}
 	f.mu.Unlock()
+	if isFirst {
+		f.carryOut(mine)
+	}
 	<-mine.done
 	return mine.err
 }
 
-// readAll reads until nobody waits any more.
-func (f *fence) readAll() {
-	for {
-		f.mu.Lock()
-		now := f.next
-		f.next, f.reading = nil, now != nil
-		f.mu.Unlock()
-		if now == nil {
-			return
-		}
-		now.err = f.read()
-		close(now.done)
-	}
+// carryOut waits for the read before. Who asks once this one has begun gets another one.
+func (f *fence) carryOut(r *fenceRead) {
+	f.reading <- struct{}{}
+	f.mu.Lock()
+	f.next = nil
+	f.mu.Unlock()
+	r.err = f.read()
+	<-f.reading
+	close(r.done)
 }
 
 // unchanged fails if a rollout is not as it was read. Its metadata tells, and is all that travels: a status names
