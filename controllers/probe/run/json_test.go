@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
+	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 // TestSlowJSONIsRefused has expressions that take seconds to compile, or to evaluate once without an end in between.
@@ -75,7 +75,7 @@ func TestStepsOfJSONAreBounded(t *testing.T) {
 			var body any
 			must(t, json.Unmarshal([]byte(answer), &body))
 			var result ref.Val
-			allocated := allocation(func() {
+			allocated := untrustedtest.Allocated(func() {
 				result, _, err = compiled.ContextEval(t.Context(), map[string]any{"body": body})
 			})
 			if err == nil || !strings.Contains(err.Error(), "more than 500000 operations") {
@@ -86,15 +86,6 @@ func TestStepsOfJSONAreBounded(t *testing.T) {
 			}
 		})
 	}
-}
-
-// allocation returns how many bytes a function allocates, those that are freed meanwhile included.
-func allocation(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 // TestJSONCostsSteps: the evaluation of an answer is charged to the budget.
