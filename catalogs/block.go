@@ -65,7 +65,7 @@ func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
 			delete(out.Channels, name)
 		}
 	}
-	offered := out.offered()
+	offered := out.Offered()
 	for name := range out.Bundles {
 		if !offered[name] {
 			delete(out.Bundles, name)

@@ -88,7 +88,7 @@ func (p *Package) checkSize() error {
 }
 
 func (p *Package) validateBundles() []error {
-	offered := p.offered()
+	offered := p.Offered()
 	var found problems
 	byVersion := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(p.Bundles)) {
@@ -105,8 +105,8 @@ func (p *Package) validateBundles() []error {
 	return found
 }
 
-// offered returns the names of the entries of all channels.
-func (p *Package) offered() map[string]bool {
+// Offered returns the names of the bundles that are in some channel.
+func (p *Package) Offered() map[string]bool {
 	names := map[string]bool{}
 	for _, c := range p.Channels {
 		for _, e := range c.Entries {
@@ -114,16 +114,6 @@ func (p *Package) offered() map[string]bool {
 		}
 	}
 	return names
-}
-
-// Offers reports whether a bundle is in some channel of the package.
-func (p *Package) Offers(bundle string) bool {
-	for _, c := range p.Channels {
-		if _, ok := c.Entry(bundle); ok {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *Package) validateChannel(c *Channel) []error {

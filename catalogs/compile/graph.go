@@ -117,8 +117,9 @@ func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 		notes = append(notes, fmt.Sprintf("no version has reached channel %s yet, so %s is the default channel",
 			l.Default(), p.DefaultChannel))
 	}
+	offered := p.Offered()
 	for _, m := range all {
-		if p.Offers(m.name) {
+		if offered[m.name] {
 			p.Bundles[m.name] = &catalogs.Bundle{Name: m.name, Version: m.version, Image: m.image,
 				Deprecation: m.deprecation}
 		}

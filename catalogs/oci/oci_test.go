@@ -289,16 +289,22 @@ func TestNotACatalogImage(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, ref string, img v1.Image) string {
+// written is an image or an index.
+type written interface {
+	remote.Taggable
+	Digest() (v1.Hash, error)
+}
+
+func write(t *testing.T, ref string, what written) string {
 	t.Helper()
 	r, err := name.ParseReference(ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.Write(r, img); err != nil {
+	if err := remote.Push(r, what); err != nil {
 		t.Fatal(err)
 	}
-	digest, err := img.Digest()
+	digest, err := what.Digest()
 	if err != nil {
 		t.Fatal(err)
 	}

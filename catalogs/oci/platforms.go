@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
@@ -30,13 +31,9 @@ func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]strin
 	if !found.MediaType.IsIndex() {
 		return onePlatform(found)
 	}
-	index, err := found.ImageIndex()
+	_, manifest, err := readIndex(found)
 	if err != nil {
-		return nil, fmt.Errorf("read the image's index: %w", classify(err))
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return nil, fmt.Errorf("read the image's index: %w", classify(err))
+		return nil, err
 	}
 	var out []string
 	for _, m := range manifest.Manifests {
@@ -47,6 +44,19 @@ func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]strin
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
+}
+
+// readIndex reads what a descriptor of an index lists.
+func readIndex(found *remote.Descriptor) (v1.ImageIndex, *v1.IndexManifest, error) {
+	index, err := found.ImageIndex()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the image's index: %w", classify(err))
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the image's index: %w", classify(err))
+	}
+	return index, manifest, nil
 }
 
 func onePlatform(found *remote.Descriptor) ([]string, error) {

@@ -58,7 +58,7 @@ func (c *Client) unpack(ctx context.Context, image string, a Access) (*unpacked,
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", image, err)
 	}
-	b, err := c.unpackImage(platforms[0].image)
+	b, err := unpackFiles(platforms[0].image, c.walkImage)
 	if err != nil {
 		return nil, fmt.Errorf("image %s%s: %w", image, platforms[0].suffix(), err)
 	}
@@ -117,13 +117,9 @@ func platformImages(found *remote.Descriptor) ([]platformImage, error) {
 		}
 		return []platformImage{{image: img}}, nil
 	}
-	index, err := found.ImageIndex()
+	index, manifest, err := readIndex(found)
 	if err != nil {
-		return nil, fmt.Errorf("read index: %w", classify(err))
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return nil, fmt.Errorf("read index: %w", classify(err))
+		return nil, err
 	}
 	var out []platformImage
 	for _, m := range manifest.Manifests {
@@ -190,10 +186,6 @@ func (c *Client) difference(manifests string, want map[string][sha256.Size]byte,
 		return more[0], nil
 	}
 	return "", nil
-}
-
-func (c *Client) unpackImage(img v1.Image) (*unpacked, error) {
-	return unpackFiles(img, c.walkImage)
 }
 
 // walkImage visits all files of an image that can be unpacked in one way only.

@@ -12,11 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
@@ -212,7 +210,7 @@ func TestBundleOfSeveralPlatforms(t *testing.T) {
 				}
 				index = mutate.AppendManifests(index, added)
 			}
-			digest := writeIndex(t, r.image("x"), index)
+			digest := write(t, r.image("x"), index)
 			image := r.host + "/team/catalog@" + digest
 			_, err := c.BundleObjects(t.Context(), image, oci.Access{})
 			checkRefusal(t, err, tc.says)
@@ -223,22 +221,6 @@ func TestBundleOfSeveralPlatforms(t *testing.T) {
 			}
 		})
 	}
-}
-
-func writeIndex(t *testing.T, ref string, index v1.ImageIndex) string {
-	t.Helper()
-	tag, err := name.ParseReference(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.WriteIndex(tag, index); err != nil {
-		t.Fatal(err)
-	}
-	digest, err := index.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return digest.String()
 }
 
 // What would be refused when it is read is not made.

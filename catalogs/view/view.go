@@ -101,9 +101,7 @@ type Bundle struct {
 // Build makes the view. Errors wrap those of this package, or ErrNoChannel, ErrNoVersion or ErrInvalidPackage of
 // package catalogs.
 func Build(in Input) (View, error) {
-	if in.Next == in.Installed.Name {
-		in.Next = ""
-	}
+	in = in.withoutHop()
 	c, parts, unresolved, err := partsOf(in)
 	if err != nil {
 		return View{}, err
@@ -136,7 +134,7 @@ func Build(in Input) (View, error) {
 // Dependencies returns the names of the bundles that Build takes from Others, by package. Their manifests need not be
 // known. Errors are those of Build.
 func Dependencies(in Input) (map[string][]string, error) {
-	_, parts, _, err := partsOf(in)
+	_, parts, _, err := partsOf(in.withoutHop())
 	if err != nil {
 		return nil, err
 	}
@@ -149,14 +147,19 @@ func Dependencies(in Input) (map[string][]string, error) {
 	return names, nil
 }
 
+// withoutHop leaves the next version out where it is what is installed.
+func (in Input) withoutHop() Input {
+	if in.Next == in.Installed.Name {
+		in.Next = ""
+	}
+	return in
+}
+
 // partsOf returns the channel, what the view consists of, and which requirements nothing satisfies.
 func partsOf(in Input) (*catalogs.Channel, []*part, []string, error) {
 	c, err := in.Package.Channel(in.Channel)
 	if err != nil {
 		return nil, nil, nil, err
-	}
-	if in.Next == in.Installed.Name {
-		in.Next = ""
 	}
 	own, err := ownParts(in, c)
 	if err != nil {
