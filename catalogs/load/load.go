@@ -213,7 +213,8 @@ type Request struct {
 	Blocks map[string][]catalogs.Block
 	// Permit judges each bundle that OLM would install from the view, by its manifests and by the image that OLM takes
 	// them from, which is empty where they are inlined. The manifests are nil where that image is not named by
-	// digest. An error of it is returned as it is. Nil permits everything.
+	// digest. An error of it is returned as it is. Nil permits everything. Nobody else decodes a bundle while it runs,
+	// so it must not wait for anything.
 	Permit func(bundle, image string, objects [][]byte) error
 }
 

@@ -315,8 +315,8 @@ func (b *unpacked) checkManifests() error {
 		keys[key] = name
 		if isManifest(base) {
 			if isObject(b.files[name]) != hasKind(b.files[name]) {
-				return fmt.Errorf("%w: OLM reads the manifest %s in another way than Bellwether: keep one YAML document "+
-					"in it, and nothing before that", ErrNotBundle, name)
+				return fmt.Errorf("%w: OLM reads the manifest %s in another way than Bellwether: keep one YAML "+
+					"document in it, and nothing before that", ErrNotBundle, name)
 			}
 			continue
 		}

@@ -144,7 +144,8 @@ func (f *flags) addViews(fs *pflag.FlagSet) {
 		"host under which OLM reaches the catalog views (default: the address they listen on)")
 	fs.StringVar(&f.viewBind, "view-bind-address", "",
 		"address that the catalog views listen on, without a port (default: all)")
-	fs.StringVar(&f.viewPort, "view-ports", serve.DefaultPorts.String(), "ports for the catalog views, one for each operator")
+	fs.StringVar(&f.viewPort, "view-ports", serve.DefaultPorts.String(),
+		"ports for the catalog views, one for each operator")
 }
 
 func run(ctx context.Context, f flags) error {

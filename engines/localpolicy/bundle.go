@@ -52,8 +52,8 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 	}
 	for _, o := range b.Objects {
 		if field := misspelt(o); field != "" {
-			return refuse("the content of bundle %s cannot be judged: %s %s has the field %q, which OLM reads though it "+
-				"is spelt in another case than in Kubernetes: spell it as Kubernetes does", name, o.GetKind(),
+			return refuse("the content of bundle %s cannot be judged: %s %s has the field %q, which OLM reads though "+
+				"it is spelt in another case than in Kubernetes: spell it as Kubernetes does", name, o.GetKind(),
 				o.GetName(), field)
 		}
 	}

@@ -31,13 +31,18 @@ type claimed struct {
 	source string
 }
 
-// judge refuses a bundle that claims what others made. Where that cannot be read it is refused too.
-func (c claimed) judge(ctx context.Context, claims *localpolicy.Claims) error {
-	cluster, err := c.read(ctx, claims)
-	if err != nil {
-		return localpolicy.Unreadable(claims.Bundle, err)
+// judge refuses bundles of which one claims what others made. Where that cannot be read it is refused too.
+func (c claimed) judge(ctx context.Context, all []*localpolicy.Claims) error {
+	for _, claims := range all {
+		cluster, err := c.read(ctx, claims)
+		if err != nil {
+			return localpolicy.Unreadable(claims.Bundle, err)
+		}
+		if err := claims.Judge(cluster); err != nil {
+			return err
+		}
 	}
-	return claims.Judge(cluster)
+	return nil
 }
 
 func (c claimed) read(ctx context.Context, claims *localpolicy.Claims) (localpolicy.Cluster, error) {

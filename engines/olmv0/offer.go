@@ -216,12 +216,16 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 	if offer.Blocked != "" && found.from.Name == "" {
 		return offer, view.View{}, nil // there is nothing to serve
 	}
+	var claims []*localpolicy.Claims
 	content, err := o.catalogs.View(ctx, load.Request{
 		Source: source, Digest: r.Release.Catalog.Digest, PullBundles: true,
 		Package: r.Release.Package, Channel: r.Release.Channel, Installed: found.from, Next: found.next,
 		Present: found.present, Blocks: blocksByPackage(r.Blocks), Back: found.wayBack(r.Stored),
-		Permit: r.permit(ctx),
+		Permit: r.permit(&claims),
 	})
+	if err == nil {
+		err = r.claimed.judge(ctx, claims)
+	}
 	if err != nil {
 		return offer, view.View{}, err
 	}

@@ -5,7 +5,6 @@ package olmv0
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -92,9 +91,11 @@ func (r request) source() (oci.Source, error) {
 	return s, nil
 }
 
-// permit judges a bundle by what the owner of the cluster permits. It is nil where
-// there is nothing to judge.
-func (r request) permit(ctx context.Context) func(bundle, image string, objects [][]byte) error {
+// permit judges the content of a bundle by what the owner of the cluster permits, and
+// adds to found what the bundle claims of the cluster. It asks nobody, because nobody
+// else in the process decodes a bundle meanwhile. It is nil where there is nothing to
+// judge.
+func (r request) permit(found *[]*localpolicy.Claims) func(bundle, image string, objects [][]byte) error {
 	namespace := r.Release.TargetNamespace()
 	if !r.Policy.JudgesBundles(namespace) {
 		return nil
@@ -104,10 +105,10 @@ func (r request) permit(ctx context.Context) func(bundle, image string, objects 
 			return err
 		}
 		claims, err := r.Policy.Claims(bundle, namespace, objects)
-		if err != nil || claims == nil {
-			return err
+		if claims != nil {
+			*found = append(*found, claims)
 		}
-		return r.claimed.judge(ctx, claims)
+		return err
 	}
 }
 

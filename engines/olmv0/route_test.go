@@ -171,7 +171,7 @@ func TestBundlesAreReadOnlyToBeJudged(t *testing.T) {
 			Permissions: localpolicy.Permissions{DenyClusterWildcards: true}}}},
 	} {
 		r := request{Policy: test.policy, Release: v1alpha1.Release{Package: "echo"}}
-		if got := r.permit(t.Context()) != nil; got != test.want {
+		if got := r.permit(nil) != nil; got != test.want {
 			t.Errorf("%s: bundles are judged: %t, want %t", name, got, test.want)
 		}
 	}
