@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +103,35 @@ func TestNotifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, hooks, "Down firing", "Second firing", "Down resolved")
+}
+
+// TestPostedInOrder posts alerts twice at once: what is posted last is what Alertmanager knows in the end.
+func TestPostedInOrder(t *testing.T) {
+	hooks := alertmanager.NewWebhooks()
+	t.Cleanup(hooks.Close)
+	s, err := alertmanager.Start(t.Context(), alertmanager.Options{
+		Dir: t.TempDir(), Binary: binaries(t)[build.Alertmanager], Config: config(hooks.URL()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Stop(context.Background()) })
+	const number = 200
+	for i := range number {
+		name := fmt.Sprintf("Down%d", i)
+		for _, ends := range []time.Time{time.Now().Add(time.Hour), time.Now()} {
+			if err := post(t.Context(), s, name, ends); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	firing, err := s.Firing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(firing) > 0 {
+		t.Errorf("%d of %d alerts that have ended are firing: %v", len(firing), number, slices.Collect(maps.Keys(firing)))
+	}
 }
 
 // TestCrash shows what the guide says: an Alertmanager that crashes notifies again, with the key of the same group.

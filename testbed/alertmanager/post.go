@@ -7,8 +7,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	groupLook  = 20 * time.Millisecond
+	groupLimit = time.Minute
 )
 
 // PostableAlert is what Prometheus says of an alert.
@@ -23,14 +31,73 @@ type PostableAlert struct {
 	GeneratorURL string    `json:"generatorURL,omitempty"`
 }
 
-// Post sends alerts as Prometheus does, in one request.
+// Post sends alerts as Prometheus does, in one request, and returns when Alertmanager has sorted them into groups: it does
+// so with several workers, and an alert that is posted twice at once may end up as it was posted first.
 func (s *Server) Post(ctx context.Context, alerts ...PostableAlert) error {
 	body, err := json.Marshal(alerts)
 	if err != nil {
 		return fmt.Errorf("encode alerts: %w", err)
 	}
+	sent := time.Now().Truncate(time.Millisecond) // Alertmanager answers in milliseconds
 	if _, err := s.call(ctx, http.MethodPost, "/api/v2/alerts", body); err != nil {
 		return fmt.Errorf("post alerts: %w", err)
 	}
+	var missing string
+	err = wait.PollUntilContextTimeout(ctx, groupLook, groupLimit, true, func(ctx context.Context) (bool, error) {
+		missing, err = s.notGrouped(ctx, alerts, sent)
+		return missing == "", err
+	})
+	if err != nil {
+		return fmt.Errorf("posted alerts are not in Alertmanager's groups (first: %s): %w", missing, err)
+	}
 	return nil
+}
+
+// notGrouped names the first alert that the groups do not have as it was posted since then; empty: there is none. An
+// alert that has ended must not be in them.
+func (s *Server) notGrouped(ctx context.Context, posted []PostableAlert, since time.Time) (string, error) {
+	firing, err := s.Firing(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range posted {
+		name := identity(a.Labels)
+		updated, isFiring := firing[name]
+		hasEnded := !a.EndsAt.IsZero() && !a.EndsAt.After(time.Now())
+		if isFiring == hasEnded || isFiring && updated.Before(since) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// Firing tells of the alerts in Alertmanager's groups that have not ended, by their labels, when they were last posted.
+func (s *Server) Firing(ctx context.Context) (map[string]time.Time, error) {
+	answer, err := s.call(ctx, http.MethodGet, "/api/v2/alerts/groups", nil)
+	if err != nil {
+		return nil, err
+	}
+	var groups []struct {
+		Alerts []struct {
+			Labels    map[string]string
+			UpdatedAt time.Time
+		}
+	}
+	if err := json.Unmarshal(answer, &groups); err != nil {
+		return nil, fmt.Errorf("decode groups of alerts: %w", err)
+	}
+	updated := map[string]time.Time{}
+	for _, g := range groups {
+		for _, a := range g.Alerts {
+			updated[identity(a.Labels)] = a.UpdatedAt
+		}
+	}
+	return updated, nil
+}
+
+// identity writes the labels by which Alertmanager knows an alert: those that are not empty.
+func identity(labels map[string]string) string {
+	kept := maps.Clone(labels)
+	maps.DeleteFunc(kept, func(_, value string) bool { return value == "" })
+	return fmt.Sprint(kept)
 }
