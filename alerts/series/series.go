@@ -368,8 +368,11 @@ const (
 	// were good. There is no series where the period has none of them: it is SLOBudgetLeft
 	// then.
 	SLOBudgetExcluding = "bellwether:slo_budget_excluding:ratio"
-	// SLOBudgetCluster is what SLIBadCluster left of a budget, where it has at least
-	// three failures and less than 5 % is left.
+	// SLIBadBlamed has the samples of SLIBadSlice for which a release or the whole cluster
+	// is blamed: where SLIBadCluster is 0.
+	SLIBadBlamed = "bellwether:sli_bad_blamed:slice"
+	// SLOBudgetCluster is what would be left of a budget if the slices of SLIBadBlamed were
+	// good, where at least three others are bad and no more than 5 % is left.
 	SLOBudgetCluster = "bellwether:slo_budget_cluster:ratio"
 )
 
@@ -492,8 +495,9 @@ func Recorded() []Series {
 		{SLIBadExcluded, "gauge", cluster(), "Bad slices in time that a silence excludes from error budgets."},
 		{SLOBudgetExcluding, "gauge", cluster(),
 			"The part that would be left without excluded time, where there is some."},
+		{SLIBadBlamed, "gauge", cluster(), "Bad slices that a release or the whole cluster is blamed for."},
 		{SLOBudgetCluster, "gauge", cluster(),
-			"The part that failures left for which no release and no cluster was blamed, if it is below 0.05."},
+			"The part that failures left for which no release and no cluster was blamed, up to 0.05."},
 	}, recordedCritical()...)
 }
 

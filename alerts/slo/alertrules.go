@@ -61,7 +61,7 @@ func (s Set) burnAlerts() []monitoringv1.Rule {
 		rules = append(rules, s.operatorAlert(series.Page, page, windowOf(series.SLOBurn, series.Page,
 			installIdentity...)))
 	}
-	return append(rules, s.operatorAlert(series.Ticket, ticket, windowsOf(series.Ticket)))
+	return append(rules, s.operatorAlert(series.Ticket, ticket, ""))
 }
 
 // pageOf is the page about burn rates of operators on a cluster, unless a release or
@@ -100,19 +100,21 @@ func rule(name, severity, scope, expr string, annotations map[string]string) mon
 var installIdentity = []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
 
 // operatorAlert is about one SLI of an operator on one cluster. The window is a
-// template, and of a ticket a constant: there may be thousands of tickets, and
-// Prometheus evaluates each query of a template for each alert and each time.
+// template. A ticket has none: there may be thousands of tickets, and Prometheus
+// evaluates each annotation of each alert each time.
 func (s Set) operatorAlert(severity, burning, window string) monitoringv1.Rule {
 	annotations := addEvidence(severity, map[string]string{
 		"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
 			"on cluster {{ $labels.cluster }}",
 		"description": "At this rate the error budget is gone before its period is over.",
 		"burn":        "{{ printf \"%.1f\" $value }}",
-		"window":      window,
 		"budget_left": budgetLeft("%s", installIdentity...),
 		"criticality": s.criticality(),
 		"look":        "bellwether why {{ $labels.cluster }} {{ $labels.operator }}" + inNamespace,
 	})
+	if window != "" {
+		annotations["window"] = window
+	}
 	return rule(AlertOperator, severity, series.ScopeOperator, owned(burning),
 		s.annotate(annotations, "&var-cluster={{ $labels.cluster | urlquery }}"))
 }
@@ -197,17 +199,6 @@ func numberOfClusters(severity, each string, labels ...string) string {
 func windowOf(name, severity string, labels ...string) string {
 	return list(fmt.Sprintf("topk(1, max by (tier) (%s))", selected(name, severity, labels...)),
 		`{{ $x | label "tier" }}`, labels...)
-}
-
-// windowsOf are the long windows of a severity, one of which found what an alert is about.
-func windowsOf(severity string) string {
-	var names []string
-	for _, t := range Tiers() {
-		if t.Severity == severity {
-			names = append(names, t.Name)
-		}
-	}
-	return strings.Join(names, " or ")
 }
 
 // selected is a format of a selector: by the tiers of a severity, and by labels.

@@ -228,13 +228,17 @@ func (s Set) releaseRules(requests requestSLIs) []monitoringv1.Rule {
 	}
 }
 
-// blamed records each bad slice for its own cluster: as 0 if a release or the
-// whole cluster is blamed for it now, at the time of the slice.
-func blamed() monitoringv1.Rule {
-	return record(series.SLIBadCluster, fmt.Sprintf("%[1]s\nunless on (cluster) %[2]s\nunless %[3]s (%[4]s and %[5]s "+
-		"%[6]s{severity=%[7]q})\nunless %[3]s (%[4]s and %[8]s %[9]s)\nor %[3]s 0 * %[1]s", series.SLIBadSlice,
-		series.SLOClusterBurn, on(budgetLabels), series.SLIBadVersion, on(releaseLabels), series.SLOReleaseBurn,
-		series.Page, on(versionLabels), failedReleases()))
+// slicesOfClusters record each bad slice for its own cluster: as 0 if a release or the
+// whole cluster is blamed for it now, at the time of the slice; and those once more.
+func slicesOfClusters() []monitoringv1.Rule {
+	return []monitoringv1.Rule{
+		record(series.SLIBadCluster, fmt.Sprintf("%[1]s\nunless on (cluster) %[2]s\nunless %[3]s (%[4]s and %[5]s "+
+			"%[6]s{severity=%[7]q})\nunless %[3]s (%[4]s and %[8]s %[9]s)\nor %[3]s 0 * %[1]s", series.SLIBadSlice,
+			series.SLOClusterBurn, on(budgetLabels), series.SLIBadVersion, on(releaseLabels), series.SLOReleaseBurn,
+			series.Page, on(versionLabels), failedReleases())),
+		record(series.SLIBadBlamed, fmt.Sprintf("%s and %s %s == 0", series.SLIBadSlice, on(budgetLabels),
+			series.SLIBadCluster)),
+	}
 }
 
 // fastest is the tier that is evaluated with the slices.

@@ -6,6 +6,7 @@ package slo
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -39,7 +40,11 @@ func addEvidence(severity string, annotations map[string]string) map[string]stri
 
 // isOneOf is a template's condition that an alert is about one of these SLIs.
 func isOneOf(slis []string) string {
-	return fmt.Sprintf("match %s $labels.sli", quote("^("+strings.Join(slis, "|")+")$"))
+	quoted := make([]string, len(slis))
+	for i, name := range slis {
+		quoted[i] = strconv.Quote(name)
+	}
+	return "eq $labels.sli " + strings.Join(quoted, " ")
 }
 
 // ofAlert is a format of a selector of the operator and cluster of an alert.

@@ -6,6 +6,7 @@ package slo
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 
@@ -19,12 +20,6 @@ const AlertExhausted = "BellwetherErrorBudgetExhausted"
 // around 0 is not several alerts.
 const restored = PPM(50_000)
 
-// exhaustedGroup has what takes as long as all other rules about budgets: apart from
-// them, Prometheus evaluates both at the same time.
-func (s Set) exhaustedGroup() monitoringv1.RuleGroup {
-	return group("exhausted", budgetInterval, s.exhaustedRules()...)
-}
-
 // exhaustedRules record what is left of budgets by the failures that no release and
 // no cluster was blamed for, and alert if it is nothing. Those that were blamed had
 // an alert for all of them, and are no reason for a ticket about each budget. One or
@@ -36,12 +31,8 @@ func (s Set) exhaustedGroup() monitoringv1.RuleGroup {
 // the budget is back.
 func (s Set) exhaustedRules() []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
-	atLeast := ">= " + number(few)
-	for _, part := range s.budgetParts() {
-		for _, p := range part.periods {
-			left := s.budgetLeft(series.SLIBadCluster, part, p, atLeast)
-			rules = append(rules, part.record(series.SLOBudgetCluster, left+" < "+restored.decimal()))
-		}
+	for _, p := range s.periods() {
+		rules = append(rules, record(series.SLOBudgetCluster, s.nearlySpent(p)))
 	}
 	if len(rules) == 0 {
 		return nil
@@ -66,4 +57,23 @@ func (s Set) exhaustedRules() []monitoringv1.Rule {
 		"criticality": s.criticality(),
 	}, "&var-cluster={{ $labels.cluster | urlquery }}"))
 	return append(merge(rules), alert)
+}
+
+// nearlySpent is what the failures of a period that nobody was blamed for left of its
+// budgets, where that is at most what ends the alert, and was more than two failures.
+// It reads the others' slices only: all that is bad is in what is left already.
+func (s Set) nearlySpent(p time.Duration) string {
+	left := fmt.Sprintf("(%s <= %s and %s)", series.SLOBudgetLeft, restored.decimal(), ofPeriod(p))
+	most := fmt.Sprintf("clamp_max(1 - %s / %s, %s)", number(few), s.budget(p), restored.decimal())
+	requests := s.requestSLIs()
+	if len(requests) > 0 {
+		most = fmt.Sprintf("(0 * %s + %s or %s)", series.SLOMinRequests, restored.decimal(), most)
+	}
+	spent := fmt.Sprintf("(\n  %[1]s + %[2]s %[3]s\n  or %[2]s %[1]s\n) <= %[4]s %[5]s", left, on(budgetLabels),
+		s.share(series.SLIBadBlamed, p), ofSLO, most)
+	if len(requests) > 0 {
+		spent += fmt.Sprintf("\nunless %s (sum_over_time(%s{%s}[%s]) and %s %s) < %s", on(budgetLabels),
+			series.SLIBadCluster, requests.matcher(), duration(p), on(objectiveLabels), series.SLOMinRequests, number(few))
+	}
+	return spent
 }

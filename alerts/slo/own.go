@@ -183,15 +183,10 @@ func (r requestSLIs) sum(metric string, window time.Duration) string {
 }
 
 // spent is what a period took of the budgets of a part, in slices of the period. Slices
-// without measurements count as good ones with as many requests as the others have. The
-// condition is one of PromQL on how many slices, or requests, were bad; or empty.
-func (b budgetPart) spent(bad string, period time.Duration, condition string) string {
+// without measurements count as good ones with as many requests as the others have.
+func (b budgetPart) spent(period time.Duration) string {
 	over := func(matcher string) string {
-		sum := fmt.Sprintf("sum_over_time(%s{%s}[%s])", bad, matcher, duration(period))
-		if condition == "" {
-			return sum
-		}
-		return "(" + sum + " " + condition + ")"
+		return fmt.Sprintf("sum_over_time(%s{%s}[%s])", series.SLIBadSlice, matcher, duration(period))
 	}
 	if len(b.requests) == 0 {
 		return over(b.matcher)

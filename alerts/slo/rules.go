@@ -110,7 +110,7 @@ func (s Set) groups(part Part) []monitoringv1.RuleGroup {
 	for _, t := range Tiers()[1:] {
 		groups = append(groups, s.tierGroup(t))
 	}
-	groups = append(groups, budgetGroup(s), s.exhaustedGroup(), absenceGroup(s), healthGroup())
+	groups = append(groups, budgetGroup(s), absenceGroup(s), healthGroup())
 	s.addRunbooks(groups)
 	s.withTexts(groups)
 	return s.leaveOut(groups)
@@ -158,7 +158,7 @@ func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 	rules = append(rules, versionRules(fastest(), requests)...)
 	rules = append(rules, clusterBlame(requests))
 	rules = append(rules, s.releaseRules(requests)...)
-	rules = append(rules, blamed())
+	rules = append(rules, slicesOfClusters()...)
 	rules = append(rules, s.clusterRules(fastest())...)
 	rules = append(rules, s.burnAlerts()...)
 	return group("sli", Step, append(rules, record(series.RulesEvaluated, "time()"))...)
@@ -208,21 +208,22 @@ func ownGroup(op Operator) monitoringv1.RuleGroup {
 // budgetInterval is how often budgets are evaluated.
 const budgetInterval = 4 * time.Minute
 
-// budgetGroup says what is left of each budget. A budget is that of the whole
-// period, also for who has not been there for all of it.
+// budgetGroup says what is left of each budget, and alerts if it is nothing. A budget is
+// that of the whole period, also for who has not been there for all of it.
 func budgetGroup(s Set) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
 	for _, part := range s.budgetParts() {
 		for _, p := range part.periods {
 			rules = append(rules, part.record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s{%s} and %s)",
-				s.budgetLeft(series.SLIBadSlice, part, p, ""), on(budgetLabels), series.SLIBad, part.matcher,
+				s.budgetLeft(part, p), on(budgetLabels), series.SLIBad, part.matcher,
 				ofPeriod(p))))
 		}
 	}
 	for _, p := range s.periods() {
 		rules = append(rules, record(series.SLOBudgetExcluding, s.budgetExcluding(p)))
 	}
-	return group("budget", budgetInterval, append(merge(rules), missingSlices())...)
+	rules = append(merge(rules), s.exhaustedRules()...)
+	return group("budget", budgetInterval, append(rules, missingSlices())...)
 }
 
 // budgetPart are the budgets that one rule records. A rule reads the slices of a whole
@@ -269,10 +270,9 @@ func (b budgetPart) record(name, expr string) monitoringv1.Rule {
 	return record(name, expr, series.SLI, b.sli)
 }
 
-// budgetLeft is what bad slices left of the budgets of a part and a period, where their
-// number meets a condition.
-func (s Set) budgetLeft(bad string, part budgetPart, p time.Duration, condition string) string {
-	return fmt.Sprintf("1 -\n%s\n/ %s %s", part.spent(bad, p, condition), ofSLO, s.budget(p))
+// budgetLeft is what bad slices left of the budgets of a part and a period.
+func (s Set) budgetLeft(part budgetPart, p time.Duration) string {
+	return fmt.Sprintf("1 -\n%s\n/ %s %s", part.spent(p), ofSLO, s.budget(p))
 }
 
 // budget is how many slices of a period may be bad.

@@ -94,7 +94,7 @@ func ofRule(r monitoringv1.Rule, recorders []monitoringv1.Rule) string {
 // days would take promtool long.
 func withoutLong(groups []monitoringv1.RuleGroup) []monitoringv1.RuleGroup {
 	return slices.DeleteFunc(slices.Clone(groups), func(g monitoringv1.RuleGroup) bool {
-		return slices.Contains([]string{"bellwether-budget", "bellwether-exhausted", "bellwether-absence",
+		return slices.Contains([]string{"bellwether-budget", "bellwether-absence",
 			"bellwether-burn-1d", "bellwether-burn-3d", "bellwether-health"}, g.Name)
 	})
 }

@@ -53,11 +53,29 @@ func sliceHistory(f *fleet.Fleet, i instance, part slo.Part) []fleet.Series {
 	if part == slo.Whole || i.name == slo.Probe {
 		all = slicesOf(f, i, end)
 	}
-	if bad := f.Bad(i.cluster, i.operator, i.sli); len(bad) > 0 {
-		all = append(all, recorded(series.SLIBadCluster, i.objective, i.operator, fleet.Only(end, bad, 1),
-			map[string]string{series.Cluster: fleet.Cluster(i.cluster)}))
+	add := func(name string, bad []fleet.Span) {
+		if len(bad) > 0 {
+			all = append(all, recorded(name, i.objective, i.operator, fleet.Only(end, bad, 1),
+				map[string]string{series.Cluster: fleet.Cluster(i.cluster)}))
+		}
 	}
+	own, blamed := byBlame(f, i)
+	add(series.SLIBadCluster, own)
+	add(series.SLIBadBlamed, blamed)
 	return all
+}
+
+// byBlame are the times in which an SLI was bad while no release was bad, and those for which one is blamed.
+func byBlame(f *fleet.Fleet, i instance) (own, blamed []fleet.Span) {
+	bad := f.Bad(i.cluster, i.operator, i.sli)
+	for _, r := range f.Releases(i.cluster, i.operator) {
+		if in := within(bad, r.Span); r.Bad {
+			blamed = append(blamed, in...)
+		} else {
+			own = append(own, in...)
+		}
+	}
+	return own, blamed
 }
 
 func yieldAll(yield func(fleet.Series) bool, all []fleet.Series) bool {

@@ -147,7 +147,7 @@ func (f *Fleet) incidents(cluster, operator int, sli SLI) []Span {
 		at += length
 	}
 	for _, r := range f.releases(cluster, operator) {
-		if r.bad && (sli == CSV || sli == Reconcile) {
+		if r.Bad && (sli == CSV || sli == Reconcile) {
 			all = append(all, r.Span)
 		}
 	}
@@ -178,7 +178,8 @@ type Release struct {
 	Span
 
 	Version string
-	bad     bool
+	// Bad releases make SLIs bad for as long as they run.
+	Bad bool
 }
 
 // Releases are the versions of an operator on a cluster, in order.
