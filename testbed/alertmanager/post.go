@@ -31,8 +31,8 @@ type PostableAlert struct {
 	GeneratorURL string    `json:"generatorURL,omitempty"`
 }
 
-// Post sends alerts as Prometheus does, in one request, and returns when Alertmanager has sorted them into groups: it does
-// so with several workers, and an alert that is posted twice at once may end up as it was posted first.
+// Post sends alerts as Prometheus does, in one request, and returns when Alertmanager has sorted them into groups: it
+// does so with several workers, and an alert that is posted twice at once may end up as it was posted first.
 func (s *Server) Post(ctx context.Context, alerts ...PostableAlert) error {
 	body, err := json.Marshal(alerts)
 	if err != nil {

@@ -148,7 +148,7 @@ func (w *world) has(name string, l map[string]string, at time.Time) bool {
 	switch name {
 	case series.OperatorInfo:
 		return version == running && l[series.CSV] == operator+".v"+version && l[series.Namespace] == "ns-"+operator
-	case series.SLIBadSlice, series.SLIBadExcluded, series.SLOBudgetExcluding:
+	case series.SLIBadSlice, series.SLIBadBlamed, series.SLIBadExcluded, series.SLOBudgetExcluding:
 		return troubled
 	case series.BudgetExcluded:
 		return changed && cluster == "canary" && second
