@@ -61,7 +61,7 @@ func (s Set) exhaustedRules() []monitoringv1.Rule {
 
 // nearlySpent is what the failures of a period that nobody was blamed for left of its
 // budgets, where that is at most what ends the alert, and was more than two failures.
-// It reads the others' slices only: all that is bad is in what is left already.
+// It reads the slices of the others only: all that is bad is in what is left already.
 func (s Set) nearlySpent(p time.Duration) string {
 	left := fmt.Sprintf("(%s <= %s and %s)", series.SLOBudgetLeft, restored.decimal(), ofPeriod(p))
 	most := fmt.Sprintf("clamp_max(1 - %s / %s, %s)", number(few), s.budget(p), restored.decimal())
@@ -73,7 +73,8 @@ func (s Set) nearlySpent(p time.Duration) string {
 		s.share(series.SLIBadBlamed, p), ofSLO, most)
 	if len(requests) > 0 {
 		spent += fmt.Sprintf("\nunless %s (sum_over_time(%s{%s}[%s]) and %s %s) < %s", on(budgetLabels),
-			series.SLIBadCluster, requests.matcher(), duration(p), on(objectiveLabels), series.SLOMinRequests, number(few))
+			series.SLIBadCluster, requests.matcher(), duration(p), on(objectiveLabels), series.SLOMinRequests,
+			number(few))
 	}
 	return spent
 }

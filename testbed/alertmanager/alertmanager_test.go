@@ -130,7 +130,8 @@ func TestPostedInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(firing) > 0 {
-		t.Errorf("%d of %d alerts that have ended are firing: %v", len(firing), number, slices.Collect(maps.Keys(firing)))
+		t.Errorf("%d of %d alerts that have ended are firing: %v", len(firing), number,
+			slices.Collect(maps.Keys(firing)))
 	}
 }
 

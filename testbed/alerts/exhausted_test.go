@@ -17,7 +17,7 @@ import (
 // spending is what one cluster's slices took of a budget.
 type spending struct {
 	sli string
-	// bad slices, or requests, of one minute each: for how many of them nobody is blamed, and for how many a release is.
+	// Bad slices, or requests, of one minute each: for how many nobody is blamed, and for how many a release is.
 	own, blamed int
 	// each is the value of a bad slice: 1, or a number of requests.
 	each int
@@ -97,8 +97,8 @@ func TestExhaustedBudgets(t *testing.T) {
 		`alertstate="firing"})`, At: "720m"}
 	for cluster, s := range spendings {
 		if s.left < 1 {
-			left.Samples = append(left.Samples, testSample{fmt.Sprintf("{cluster=%q,%s,sli=%q}", cluster, ofEcho, s.sli),
-				math.Round(s.left*1000) / 1000})
+			series := fmt.Sprintf("{cluster=%q,%s,sli=%q}", cluster, ofEcho, s.sli)
+			left.Samples = append(left.Samples, testSample{series, math.Round(s.left*1000) / 1000})
 		}
 		if s.left <= 0 {
 			alerts.Samples = append(alerts.Samples, testSample{fmt.Sprintf("{cluster=%q}", cluster), 1})
