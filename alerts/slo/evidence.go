@@ -6,8 +6,6 @@ package slo
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 
@@ -40,11 +38,11 @@ func addEvidence(severity string, annotations map[string]string) map[string]stri
 
 // isOneOf is a template's condition that an alert is about one of these SLIs.
 func isOneOf(slis []string) string {
-	quoted := make([]string, len(slis))
-	for i, name := range slis {
-		quoted[i] = strconv.Quote(name)
+	condition := "eq $labels.sli"
+	for _, name := range slis {
+		condition += " " + quote(name)
 	}
-	return "eq $labels.sli " + strings.Join(quoted, " ")
+	return condition
 }
 
 // ofAlert is a format of a selector of the operator and cluster of an alert.

@@ -27,19 +27,3 @@ func (s Set) budgetExcluding(p time.Duration) string {
 	return fmt.Sprintf("clamp_max(%s + %s\n%s,\n1)", series.SLOBudgetLeft, on(budgetLabels),
 		s.share(series.SLIBadExcluded, p))
 }
-
-// share is what some of the bad slices took of the budgets of a period. Bad requests are
-// compared with all bad ones, which costs less than to count all requests of the period.
-func (s Set) share(some string, p time.Duration) string {
-	over := func(metric, matcher string) string {
-		return fmt.Sprintf("sum_over_time(%s%s[%s])", metric, matcher, duration(p))
-	}
-	requests := s.requestSLIs()
-	if len(requests) == 0 {
-		return fmt.Sprintf("%s\n/ %s %s", over(some, ""), ofSLO, s.budget(p))
-	}
-	of := "{" + requests.matcher() + "}"
-	return fmt.Sprintf("(\n  (%[1]s unless %[2]s %[3]s)\n/ %[4]s %[5]s\n  or %[6]s %[7]s / %[6]s %[8]s * %[6]s "+
-		"(1 - %[9]s and %[10]s)\n)", over(some, ""), on(objectiveLabels), series.SLOMinRequests, ofSLO, s.budget(p),
-		on(budgetLabels), over(some, of), over(series.SLIBadSlice, of), series.SLOBudgetLeft, ofPeriod(p))
-}

@@ -44,6 +44,21 @@ receivers:
 `, url)
 }
 
+// start runs a server that sends everything to a webhook.
+func start(t *testing.T) (*alertmanager.Server, *alertmanager.Webhooks) {
+	t.Helper()
+	hooks := alertmanager.NewWebhooks()
+	t.Cleanup(hooks.Close)
+	s, err := alertmanager.Start(t.Context(), alertmanager.Options{
+		Dir: t.TempDir(), Binary: binaries(t)[build.Alertmanager], Config: config(hooks.URL()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Stop(context.Background()) })
+	return s, hooks
+}
+
 // post sends an alert as Prometheus does.
 func post(ctx context.Context, s *alertmanager.Server, name string, ends time.Time) error {
 	return s.Post(ctx, alertmanager.PostableAlert{Labels: map[string]string{"alertname": name}, EndsAt: ends})
@@ -74,15 +89,7 @@ func eventually(t *testing.T, w *alertmanager.Webhooks, want ...string) {
 
 // TestNotifies follows an alert over a restart, which must not notify again.
 func TestNotifies(t *testing.T) {
-	hooks := alertmanager.NewWebhooks()
-	t.Cleanup(hooks.Close)
-	s, err := alertmanager.Start(t.Context(), alertmanager.Options{
-		Dir: t.TempDir(), Binary: binaries(t)[build.Alertmanager], Config: config(hooks.URL()),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Stop(context.Background()) })
+	s, hooks := start(t)
 	later := time.Now().Add(time.Hour)
 	if err := post(t.Context(), s, "Down", later); err != nil {
 		t.Fatal(err)
@@ -107,15 +114,7 @@ func TestNotifies(t *testing.T) {
 
 // TestPostedInOrder posts alerts twice at once: what is posted last is what Alertmanager knows in the end.
 func TestPostedInOrder(t *testing.T) {
-	hooks := alertmanager.NewWebhooks()
-	t.Cleanup(hooks.Close)
-	s, err := alertmanager.Start(t.Context(), alertmanager.Options{
-		Dir: t.TempDir(), Binary: binaries(t)[build.Alertmanager], Config: config(hooks.URL()),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Stop(context.Background()) })
+	s, _ := start(t)
 	const number = 200
 	for i := range number {
 		name := fmt.Sprintf("Down%d", i)
@@ -137,15 +136,7 @@ func TestPostedInOrder(t *testing.T) {
 
 // TestCrash shows what the guide says: an Alertmanager that crashes notifies again, with the key of the same group.
 func TestCrash(t *testing.T) {
-	hooks := alertmanager.NewWebhooks()
-	t.Cleanup(hooks.Close)
-	s, err := alertmanager.Start(t.Context(), alertmanager.Options{
-		Dir: t.TempDir(), Binary: binaries(t)[build.Alertmanager], Config: config(hooks.URL()),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Stop(context.Background()) })
+	s, hooks := start(t)
 	later := time.Now().Add(time.Hour)
 	if err := post(t.Context(), s, "Down", later); err != nil {
 		t.Fatal(err)
@@ -166,8 +157,7 @@ func TestCrash(t *testing.T) {
 
 // TestBrokenConfiguration finds that neither amtool nor the server takes one, and that the server continues.
 func TestBrokenConfiguration(t *testing.T) {
-	hooks := alertmanager.NewWebhooks()
-	t.Cleanup(hooks.Close)
+	s, hooks := start(t)
 	paths, good := binaries(t), config(hooks.URL())
 	broken := bytes.Replace(good, []byte("receiver: hook"), []byte("receiver: nobody"), 1)
 	if err := alertmanager.Check(t.Context(), paths[build.Amtool], good); err != nil {
@@ -183,13 +173,6 @@ func TestBrokenConfiguration(t *testing.T) {
 			t.Errorf("%s reaches %q (%v), want %q", labels, got, err, want)
 		}
 	}
-	s, err := alertmanager.Start(t.Context(), alertmanager.Options{
-		Dir: t.TempDir(), Binary: paths[build.Alertmanager], Config: good,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Stop(context.Background()) })
 	if err := s.SetConfig(t.Context(), broken); !errors.Is(err, alertmanager.ErrRefused) {
 		t.Errorf("the server: %v", err)
 	}

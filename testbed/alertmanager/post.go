@@ -10,13 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
-)
-
-const (
-	groupLook  = 20 * time.Millisecond
-	groupLimit = time.Minute
 )
 
 // PostableAlert is what Prometheus says of an alert.
@@ -42,33 +35,25 @@ func (s *Server) Post(ctx context.Context, alerts ...PostableAlert) error {
 	if _, err := s.call(ctx, http.MethodPost, "/api/v2/alerts", body); err != nil {
 		return fmt.Errorf("post alerts: %w", err)
 	}
-	var missing string
-	err = wait.PollUntilContextTimeout(ctx, groupLook, groupLimit, true, func(ctx context.Context) (bool, error) {
-		missing, err = s.notGrouped(ctx, alerts, sent)
-		return missing == "", err
-	})
-	if err != nil {
-		return fmt.Errorf("posted alerts are not in Alertmanager's groups (first: %s): %w", missing, err)
-	}
-	return nil
+	return s.process.WaitReady(ctx, readyLimit, func(ctx context.Context) error { return s.grouped(ctx, alerts, sent) })
 }
 
-// notGrouped names the first alert that the groups do not have as it was posted since then; empty: there is none. An
-// alert that has ended must not be in them.
-func (s *Server) notGrouped(ctx context.Context, posted []PostableAlert, since time.Time) (string, error) {
+// grouped fails if the groups do not have the alerts as they were posted since then. One that has ended must not be in
+// them.
+func (s *Server) grouped(ctx context.Context, posted []PostableAlert, since time.Time) error {
 	firing, err := s.Firing(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, a := range posted {
 		name := identity(a.Labels)
 		updated, isFiring := firing[name]
 		hasEnded := !a.EndsAt.IsZero() && !a.EndsAt.After(time.Now())
 		if isFiring == hasEnded || isFiring && updated.Before(since) {
-			return name, nil
+			return fmt.Errorf("alert %s is not in the groups as it was posted", name)
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // Firing tells of the alerts in Alertmanager's groups that have not ended, by their labels, when they were last posted.
