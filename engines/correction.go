@@ -19,6 +19,9 @@ const (
 	NoCorrection Correction = ""
 	// CorrectionDue puts them back now.
 	CorrectionDue Correction = "due"
+	// CorrectionWaits puts them back once CorrectionPause has passed since the last
+	// time.
+	CorrectionWaits Correction = "waits"
 	// CorrectionStopped leaves them as they are, because fields were put back
 	// MaxCorrections times within CorrectionPeriod.
 	CorrectionStopped Correction = "stopped"
@@ -31,6 +34,11 @@ const (
 	MaxCorrections = 5
 	// CorrectionPeriod is how long corrections are counted.
 	CorrectionPeriod = time.Hour
+	// CorrectionPause is the least time from one correction to the next. What the
+	// agent observes may be older than what it has just written, and OLM writes the
+	// same objects while it installs: without a pause all corrections of an hour could
+	// be spent on one change within a second.
+	CorrectionPause = 10 * time.Second
 )
 
 // maxRecorded bounds how many fields the record of a correction names, and
@@ -55,6 +63,9 @@ func Correct(install *v1alpha1.OperatorInstall, fields []string, now time.Time) 
 	}
 	if last.Count >= MaxCorrections {
 		return CorrectionStopped, last
+	}
+	if now.Sub(last.LastTime.Time) < CorrectionPause {
+		return CorrectionWaits, last
 	}
 	next.Count, next.FirstTime = last.Count+1, last.FirstTime
 	return CorrectionDue, next

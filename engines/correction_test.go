@@ -52,6 +52,29 @@ func TestCorrectionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestCorrectionsAreApart observes the same difference again right after it was put back, as a cache that lags does.
+func TestCorrectionsAreApart(t *testing.T) {
+	install := admitted("a", 1)
+	install.Spec.Drift = v1alpha1.DriftCorrect
+	fields := []string{"Deployment echo spec.replicas"}
+	for after, want := range map[time.Duration]Correction{
+		0: CorrectionWaits, CorrectionPause - time.Millisecond: CorrectionWaits, CorrectionPause: CorrectionDue,
+	} {
+		_, first := Correct(install, fields, now)
+		again := install.DeepCopy()
+		again.Status.Correction = first
+		got, record := Correct(again, fields, now.Add(after))
+		if got != want || (record == first) != (want == CorrectionWaits) {
+			t.Errorf("%s after a correction: %q with %+v, want %q", after, got, record, want)
+		}
+		report := Report{Complete: true, Drift: &Drift{Fields: fields, Correction: got}, Correction: record}
+		drifted := conditions.Get(Status(again, report, now).Conditions, v1alpha1.ConditionDrifted)
+		if drifted.Reason != v1alpha1.ReasonCorrecting || !report.IsCorrecting() {
+			t.Errorf("%s after a correction: %+v", after, drifted)
+		}
+	}
+}
+
 func TestNotComparedIsUnknown(t *testing.T) {
 	install := admitted("a", 1)
 	install.Status = Status(install, Report{Complete: true, Drift: &Drift{Unknown: "no manifests"}}, now)

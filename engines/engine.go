@@ -77,9 +77,14 @@ type Report struct {
 	Removed bool
 }
 
-// IsCorrecting tells whether the plan puts back fields that differ; Correction is
-// the record of it.
-func (r Report) IsCorrecting() bool { return r.Drift != nil && r.Drift.Correction == CorrectionDue }
+// PutsBack tells whether the plan puts back fields that differ; Correction is the
+// record of it.
+func (r Report) PutsBack() bool { return r.Drift != nil && r.Drift.Correction == CorrectionDue }
+
+// IsCorrecting tells whether fields that differ are put back, now or soon.
+func (r Report) IsCorrecting() bool {
+	return r.PutsBack() || r.Drift != nil && r.Drift.Correction == CorrectionWaits
+}
 
 // Finding is a state that keeps an install from being ready, or its engine from
 // its work.

@@ -138,7 +138,7 @@ func setDrifted(status *v1alpha1.OperatorInstallStatus, drift *Drift) {
 
 func driftReason(c Correction) string {
 	switch c {
-	case CorrectionDue:
+	case CorrectionDue, CorrectionWaits:
 		return v1alpha1.ReasonCorrecting
 	case CorrectionStopped:
 		return v1alpha1.ReasonCorrectionStopped
@@ -151,7 +151,7 @@ func driftMessage(drift Drift) string {
 	message := fmt.Sprintf("What is installed differs from the admitted release in %s. ",
 		phrase.First(drift.Fields, maxFields))
 	switch drift.Correction {
-	case CorrectionDue:
+	case CorrectionDue, CorrectionWaits:
 		return message + "The agent puts that back."
 	case CorrectionStopped:
 		return message + fmt.Sprintf("The agent put fields back %d times within an hour and they were changed again, "+

@@ -70,13 +70,13 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 		return ctrl.Result{}, fmt.Errorf("observe install: %w", err)
 	}
 	next := r.Engine.Plan(install, observation, r.Now())
-	if next.Report.IsCorrecting() {
+	if next.Report.PutsBack() {
 		if err := r.recordCorrection(ctx, install, next.Report.Correction); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	applyErr := r.apply(ctx, install, observation, next)
-	if next.Report.IsCorrecting() && applyErr == nil {
+	if next.Report.PutsBack() && applyErr == nil {
 		r.Events.Eventf(install, nil, corev1.EventTypeWarning, "DriftCorrected", "Correct",
 			"Put back what differed from the admitted release (%s, correction %d within an hour): %s",
 			install.Spec.Admission.Release.Bundle, next.Report.Correction.Count,

@@ -512,7 +512,7 @@ func installed() []Remedy {
 			do("If the change is wanted, put it into spec.install.config of the ManagedOperator, or into the " +
 				"bundle.")}},
 		{Reason: v1alpha1.ReasonCorrecting, Means: "Somebody changed what OLM installed, and the agent puts it back. " +
-			"The message names the fields that differ.", Next: "The agent has put the fields back within seconds."},
+			"The message names the fields that differ.", Next: "The agent has put the fields back within ten seconds."},
 		{Reason: v1alpha1.ReasonCorrectionStopped, Means: "The agent put fields back five times within an hour, and " +
 			"they were changed again. It has stopped until the hour is over.", Do: []Action{
 			run("Find out who changes the object that the message names",

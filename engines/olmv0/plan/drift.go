@@ -37,8 +37,11 @@ func (d *decision) compare(in Input) {
 	}
 	d.Report.Drift = &engines.Drift{Fields: all}
 	d.Report.Drift.Correction, d.Report.Correction = engines.Correct(in.Install, of[kind], in.Now)
-	if d.Report.IsCorrecting() {
+	switch d.Report.Drift.Correction {
+	case engines.CorrectionDue:
 		d.correct(in, kind)
+	case engines.CorrectionWaits:
+		d.recheck(recheckSoon)
 	}
 }
 

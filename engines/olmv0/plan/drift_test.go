@@ -26,6 +26,7 @@ func TestDrift(t *testing.T) {
 	echo, web := Object{UID: "echo", ResourceVersion: "2"}, Object{UID: "web", ResourceVersion: "3"}
 	stopped := &v1alpha1.DriftCorrection{Count: engines.MaxCorrections,
 		FirstTime: metav1.NewTime(now.Add(-time.Minute))}
+	justNow := &v1alpha1.DriftCorrection{Count: 1, FirstTime: metav1.NewTime(now), LastTime: metav1.NewTime(now)}
 	drifting := func(change func(*Input), fields ...drift.Field) Input {
 		in := running("Succeeded")
 		in.Install.Spec.Drift = v1alpha1.DriftCorrect
@@ -73,6 +74,10 @@ func TestDrift(t *testing.T) {
 		"scaled to zero": {
 			in:      drifting(scaledDown, inDeployment),
 			actions: []Action{{Verb: Correct, Kind: KindDeployment, Name: "echo", Object: echo}},
+			drifted: v1alpha1.ReasonCorrecting, ready: v1alpha1.ReasonScaledToZero,
+		},
+		"scaled to zero right after it was put back": {
+			in:      drifting(func(in *Input) { in.Install.Status.Correction = justNow; scaledDown(in) }, inDeployment),
 			drifted: v1alpha1.ReasonCorrecting, ready: v1alpha1.ReasonScaledToZero,
 		},
 		"something keeps changing it": {
