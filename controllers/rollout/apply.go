@@ -96,7 +96,7 @@ type admitting struct {
 
 func (r *Reconciler) admitting(ctx context.Context, in rollouts.Input, actions []rollouts.Action) (*admitting, error) {
 	p := &admitting{rollout: in.Rollout,
-		fence: newFence(func() error { return r.unchanged(ctx, in.Rollout) })}
+		fence: &fence{read: func() error { return r.unchanged(ctx, in.Rollout) }}}
 	if r.MaxChanges <= 0 || !slices.ContainsFunc(actions, func(a rollouts.Action) bool {
 		return a.Kind == rollouts.ActionAdmit
 	}) {

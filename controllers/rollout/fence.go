@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,47 +24,14 @@ var errRolloutChanged = errors.New("the rollout was changed since it was read")
 // actions that have asked by then: it decodes the whole rollout for each answer.
 type fence struct {
 	// read fails if the rollout is not as it was.
-	read func() error
-	// reading is taken by who reads.
-	reading chan struct{}
-
-	mu sync.Mutex
-	// next is the read that has not begun yet; nil if nobody waits for one.
-	next *fenceRead
+	read  func() error
+	reads shared[struct{}]
 }
-
-type fenceRead struct {
-	done chan struct{}
-	err  error // read after done
-}
-
-func newFence(read func() error) *fence { return &fence{read: read, reading: make(chan struct{}, 1)} }
 
 // pass returns the result of a read that begins after the call.
 func (f *fence) pass() error {
-	f.mu.Lock()
-	mine, isFirst := f.next, f.next == nil
-	if isFirst {
-		mine = &fenceRead{done: make(chan struct{})}
-		f.next = mine
-	}
-	f.mu.Unlock()
-	if isFirst {
-		f.carryOut(mine)
-	}
-	<-mine.done
-	return mine.err
-}
-
-// carryOut waits for the read before. Who asks once this one has begun gets another one.
-func (f *fence) carryOut(r *fenceRead) {
-	f.reading <- struct{}{}
-	f.mu.Lock()
-	f.next = nil
-	f.mu.Unlock()
-	r.err = f.read()
-	<-f.reading
-	close(r.done)
+	_, err := f.reads.get(func() (struct{}, error) { return struct{}{}, f.read() })
+	return err
 }
 
 // unchanged fails if a rollout is not as it was read. Its metadata tells, and is all that travels: a status names

@@ -19,12 +19,12 @@ func TestFenceReadsAfterItWasAsked(t *testing.T) {
 		proceed := make(chan struct{})
 		var reads int
 		var state error
-		f := newFence(func() error {
+		f := fence{read: func() error {
 			reads++
 			seen := state // what the API server has when the read begins
 			<-proceed
 			return seen
-		})
+		}}
 		var group sync.WaitGroup
 		group.Go(func() {
 			if err := f.pass(); err != nil {

@@ -24,8 +24,9 @@ import (
 
 // +kubebuilder:rbac:groups=bellwether.dev,resources=changewindows;fleetaccesses;managedoperators,verbs=get;list;watch
 
-// observeHolds sets what holds back the clusters of an observation.
-func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input) error {
+// observeHolds adds the surroundings to an observation, with what holds back each cluster.
+func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input, around surroundings) error {
+	in.Clusters, in.Policies = around.clusters, around.policies
 	h := holds.Input{Now: in.Now, Operator: reference(in.Rollout), MaxChanges: r.MaxChanges,
 		Requirements: in.Rollout.Spec.Requirements, Release: in.Rollout.Spec.Release.Bundle, Installs: in.Installs,
 		Resumed: in.Rollout.Spec.Resumed, PreflightJob: rollouts.PreflightJobOf(in.Rollout)}
@@ -45,9 +46,7 @@ func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input) error
 		return fmt.Errorf("list change windows: %w", err)
 	}
 	h.Windows = windows.Items
-	if err := r.observeAccess(ctx, in, &h); err != nil {
-		return err
-	}
+	h.Access = access.Decide(around.access, in.Rollout.Namespace, in.Rollout.Spec.Release)
 	h.Policies = policy.Read(in.Policies, rollouts.PolicyOperator(in.Rollout, in.OperatorLabels))
 	var err error
 	if h.Changes, err = r.observeChanges(ctx, in); err != nil {
@@ -55,20 +54,6 @@ func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input) error
 	}
 	holds.Set(h, in.Clusters)
 	r.refusals.hold(in.Rollout.UID, in.Clusters, in.Now)
-	return nil
-}
-
-// observeAccess finds what the platform team permits.
-func (r *Reconciler) observeAccess(ctx context.Context, in *rollouts.Input, h *holds.Input) error {
-	from := client.Reader(r.Client)
-	if in.Live {
-		from = r.Live
-	}
-	var all v1alpha1.FleetAccessList
-	if err := from.List(ctx, &all); err != nil {
-		return fmt.Errorf("list FleetAccess objects: %w", err)
-	}
-	h.Access = access.Decide(all.Items, in.Rollout.Namespace, in.Rollout.Spec.Release)
 	return nil
 }
 
@@ -123,12 +108,9 @@ func byName(clusters []rollouts.Cluster) map[string]rollouts.Cluster {
 // that are to be acted on.
 func (r *Reconciler) others(ctx context.Context) ([]v1alpha1.OperatorRollout, error) {
 	var all []v1alpha1.OperatorRollout
-	var page v1alpha1.OperatorRolloutList
-	for more := true; more; more = page.Continue != "" {
-		if err := r.Live.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
-			return nil, fmt.Errorf("list rollouts: %w", err)
-		}
-		all = append(all, page.Items...)
+	err := kit.EachPage(ctx, r.Live, func(page *v1alpha1.OperatorRolloutList) { all = append(all, page.Items...) })
+	if err != nil {
+		return nil, fmt.Errorf("list rollouts: %w", err)
 	}
 	return all, nil
 }

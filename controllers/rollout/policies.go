@@ -5,7 +5,6 @@ package rollout
 
 import (
 	"context"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,16 +15,6 @@ import (
 )
 
 // +kubebuilder:rbac:groups=bellwether.dev,resources=rolloutpolicies,verbs=get;list;watch
-
-// observePolicies reads the RolloutPolicies, of which there are few.
-func (r *Reconciler) observePolicies(ctx context.Context, from client.Reader, in *rollouts.Input) error {
-	var policies v1alpha1.RolloutPolicyList
-	if err := from.List(ctx, &policies); err != nil {
-		return fmt.Errorf("list rollout policies: %w", err)
-	}
-	in.Policies = policies.Items
-	return nil
-}
 
 // boundBy are the rollouts that may still admit clusters, and that a policy selects or
 // has bound before.

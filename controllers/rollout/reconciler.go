@@ -48,6 +48,9 @@ type Reconciler struct {
 	Measurer *Measurer
 
 	refusals refusals
+	// seen is how far the client's cache of OperatorInstalls has come.
+	seen   progress
+	around shared[surroundings]
 }
 
 // Reconcile takes one rollout a step further.
@@ -55,13 +58,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout
 	if ro.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
-	in, err := r.observe(ctx, ro)
+	in, cached, err := r.observe(ctx, ro)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe rollout: %w", err)
 	}
 	next := rollouts.Next(in)
 	if next.WantsLive {
-		if err := r.observeLive(ctx, &in); err != nil {
+		if err := r.observeLive(ctx, &in, cached); err != nil {
 			return ctrl.Result{}, fmt.Errorf("observe rollout live: %w", err)
 		}
 		next = rollouts.Next(in)

@@ -73,7 +73,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.older),
 			builder.WithPredicates(created)).
 		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(r.concernedByInstall),
-			builder.WithPredicates(installChanged)).
+			builder.WithPredicates(r.seen.predicate(), installChanged)).
 		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(clusterChanged)).
 		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.waitingForBatch),

@@ -1,0 +1,55 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// TestEachPage has a first page whose object has what that of the second page lacks.
+func TestEachPage(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next, item := "more", `{"metadata":{"name":"one","labels":{"ring":"canary"}},"spec":{"paused":true}}`
+		if r.URL.Query().Get("continue") == next {
+			next, item = "", `{"metadata":{"name":"two","labels":{"tier":"prod"}},"spec":{}}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"apiVersion":"bellwether.dev/v1alpha1","kind":"FleetClusterList",`+
+			`"metadata":{"continue":%q,"resourceVersion":"7"},"items":[%s]}`, next, item)
+	}))
+	t.Cleanup(server.Close)
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(v1alpha1.SchemeGroupVersion.WithKind("FleetCluster"), meta.RESTScopeRoot)
+	from, err := client.New(&rest.Config{Host: server.URL}, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []v1alpha1.FleetCluster
+	err = EachPage(t.Context(), from, func(page *v1alpha1.FleetClusterList) { seen = append(seen, page.Items...) })
+	if err != nil || len(seen) != 2 {
+		t.Fatalf("%d clusters, %v", len(seen), err)
+	}
+	if two := seen[1]; two.Name != "two" || two.Spec.Paused || !maps.Equal(two.Labels, map[string]string{"tier": "prod"}) {
+		t.Errorf("the second page has %s with labels %v, paused %t", two.Name, two.Labels, two.Spec.Paused)
+	}
+	if one := seen[0]; one.Name != "one" || !one.Spec.Paused || !maps.Equal(one.Labels, map[string]string{"ring": "canary"}) {
+		t.Errorf("the first page has %s with labels %v, paused %t", one.Name, one.Labels, one.Spec.Paused)
+	}
+}
