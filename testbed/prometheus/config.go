@@ -32,6 +32,8 @@ type Job struct {
 	Labels map[string]string
 	// DropLabels is a regular expression of labels that are taken off what is scraped.
 	DropLabels string
+	// Interval is how often the job is scraped, and how long a scrape may take. Zero means Options.Interval.
+	Interval time.Duration
 }
 
 // PodsOf is the job of all pods of a cluster of a fleet that have metrics: its operators and its agent.
@@ -61,6 +63,8 @@ type (
 	}
 	scrapeConfig struct {
 		Job         string         `json:"job_name"`
+		Interval    string         `json:"scrape_interval,omitempty"`
+		Timeout     string         `json:"scrape_timeout,omitempty"`
 		HonorLabels bool           `json:"honor_labels"`
 		Static      []staticConfig `json:"static_configs,omitempty"`
 		Kubernetes  []discovery    `json:"kubernetes_sd_configs,omitempty"`
@@ -147,6 +151,10 @@ func merged(first, second []byte) ([]byte, error) {
 
 func (j Job) config() scrapeConfig {
 	c := scrapeConfig{Job: j.Name, HonorLabels: true}
+	if j.Interval != 0 {
+		c.Interval = duration(j.Interval, 0)
+		c.Timeout = c.Interval
+	}
 	if j.DropLabels != "" {
 		c.MetricRels = []relabel{{Regex: j.DropLabels, Action: "labeldrop"}}
 	}

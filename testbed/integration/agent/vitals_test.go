@@ -216,7 +216,9 @@ func (h *harness) prometheus(t *testing.T, agent, apiServer string) *testprometh
 		Dir: t.TempDir(), Binary: binaries[build.Prometheus], Interval: time.Second,
 		Jobs: []testprometheus.Job{
 			{Name: "agents", Targets: []string{agent}},
-			{Name: "apiservers", Targets: []string{apiServer}, Labels: map[string]string{series.Cluster: "vitals"}},
+			// An API server has so many metrics that it may take seconds to hand them out.
+			{Name: "apiservers", Targets: []string{apiServer}, Labels: map[string]string{series.Cluster: "vitals"},
+				Interval: 15 * time.Second},
 		},
 	})
 	h.must(err)
