@@ -45,8 +45,9 @@ type Input struct {
 	// Installs are all OperatorInstalls of the operator, in any order.
 	Installs []Install
 	// ObservedInstalls is how far the view of Installs has come: the resource
-	// version of a live list, or the newest one among cached objects. The latter
-	// is too low once the newest object is gone; that costs a live list.
+	// version of a live list, or the newest one of any operator's install that the
+	// cache was told of. A cache that has just been filled may say too little, where
+	// the newest change was a deletion; that costs a live list.
 	ObservedInstalls string
 	// Live says that Clusters and Installs were read from the API server after
 	// Rollout was read, not from a cache.

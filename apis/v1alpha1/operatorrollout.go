@@ -400,7 +400,7 @@ type OperatorRolloutStatus struct {
 	// +optional
 	ChangeEvents []ChangeEventDelivery `json:"changeEvents,omitempty"`
 
-	// ObservedInstalls is the newest resource version among the
+	// ObservedInstalls is how far, as a resource version, the view of the
 	// OperatorInstalls that this status was computed from. A hub whose cache is
 	// older than that reads them from the API server, so the rollout never
 	// decides on a view that lies before one it has already decided on.

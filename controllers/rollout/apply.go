@@ -23,7 +23,8 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// writers is how many OperatorInstalls are written at a time.
+// writers is how many OperatorInstalls are written at a time, by all rollouts together. More do not make an API server
+// faster, and the hub's own Lease waits behind them.
 const writers = 48
 
 // apply carries the actions out. A cluster that cannot be written does not
@@ -47,7 +48,7 @@ func (r *Reconciler) apply(ctx context.Context, in rollouts.Input, actions []rol
 	group.SetLimit(writers)
 	for _, a := range actions {
 		group.Go(func() error {
-			err := r.act(ctx, p, a)
+			err := r.writing.do(ctx, func() error { return r.act(ctx, p, a) })
 			r.refusals.note(p.rollout.UID, a.Cluster, err, r.Now())
 			if err != nil {
 				mu.Lock()

@@ -49,8 +49,9 @@ type Reconciler struct {
 
 	refusals refusals
 	// seen is how far the client's cache of OperatorInstalls has come.
-	seen   progress
-	around shared[surroundings]
+	seen    progress
+	around  shared[surroundings]
+	writing slots
 }
 
 // Reconcile takes one rollout a step further.
