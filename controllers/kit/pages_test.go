@@ -46,10 +46,13 @@ func TestEachPage(t *testing.T) {
 	if err != nil || len(seen) != 2 {
 		t.Fatalf("%d clusters, %v", len(seen), err)
 	}
-	if two := seen[1]; two.Name != "two" || two.Spec.Paused || !maps.Equal(two.Labels, map[string]string{"tier": "prod"}) {
-		t.Errorf("the second page has %s with labels %v, paused %t", two.Name, two.Labels, two.Spec.Paused)
-	}
-	if one := seen[0]; one.Name != "one" || !one.Spec.Paused || !maps.Equal(one.Labels, map[string]string{"ring": "canary"}) {
-		t.Errorf("the first page has %s with labels %v, paused %t", one.Name, one.Labels, one.Spec.Paused)
+	for i, want := range []struct {
+		name   string
+		paused bool
+		labels map[string]string
+	}{{"one", true, map[string]string{"ring": "canary"}}, {"two", false, map[string]string{"tier": "prod"}}} {
+		if c := seen[i]; c.Name != want.name || c.Spec.Paused != want.paused || !maps.Equal(c.Labels, want.labels) {
+			t.Errorf("page %d has %s with labels %v, paused %t", i+1, c.Name, c.Labels, c.Spec.Paused)
+		}
 	}
 }

@@ -136,7 +136,7 @@ type view struct {
 // observed returns how far a view that was read live has come. list is the resource version of the list, which is that
 // of the newest object of any kind: a cache reaches it only with the next change of an install, and until then each
 // reconcile would read the whole fleet. Where the cache had the same, it is as new as the live view, and how far it had
-// reached says how far both have come: after the newest change nothing but deletions can follow, and nothing is missing.
+// reached says how far both have come: after the newest change nothing but deletions can follow, and none is missing.
 func (v view) observed(cached view, reached, list string) string {
 	if v == cached && reached != "" {
 		return reached
@@ -144,9 +144,9 @@ func (v view) observed(cached view, reached, list string) string {
 	return list
 }
 
-// progress is how far the cache of OperatorInstalls has come: to the newest resource version of any that it was told of.
-// A watch tells of all changes in their order, so the cache has each operator's installs as they were then, or as they
-// were later. The zero value has seen nothing.
+// progress is how far the cache of OperatorInstalls has come: to the newest resource version of any that it was told
+// of. A watch tells of all changes in their order, so the cache has each operator's installs as they were then, or as
+// they were later. The zero value has seen nothing.
 type progress struct {
 	mu      sync.Mutex
 	version string
