@@ -400,8 +400,8 @@ type OperatorRolloutStatus struct {
 	// +optional
 	ChangeEvents []ChangeEventDelivery `json:"changeEvents,omitempty"`
 
-	// ObservedInstalls is how far, as a resource version, the view of the
-	// OperatorInstalls that this status was computed from. A hub whose cache is
+	// ObservedInstalls is the resource version up to which the OperatorInstalls
+	// were seen that this status was computed from. A hub whose cache is
 	// older than that reads them from the API server, so the rollout never
 	// decides on a view that lies before one it has already decided on.
 	// +kubebuilder:validation:MaxLength=64

@@ -56,8 +56,8 @@ type OperatorRolloutStatusApplyConfiguration struct {
 	// ChangeEvents are those that were sent to PagerDuty, as PagingPolicies ask for. Each
 	// is written here before it is sent, so that none is sent twice.
 	ChangeEvents []ChangeEventDeliveryApplyConfiguration `json:"changeEvents,omitempty"`
-	// ObservedInstalls is how far, as a resource version, the view of the
-	// OperatorInstalls that this status was computed from. A hub whose cache is
+	// ObservedInstalls is the resource version up to which the OperatorInstalls
+	// were seen that this status was computed from. A hub whose cache is
 	// older than that reads them from the API server, so the rollout never
 	// decides on a view that lies before one it has already decided on.
 	ObservedInstalls *string `json:"observedInstalls,omitempty"`
