@@ -48,7 +48,11 @@ func (r *Reconciler) apply(ctx context.Context, in rollouts.Input, actions []rol
 	group.SetLimit(writers)
 	for _, a := range actions {
 		group.Go(func() error {
-			err := r.writing.do(ctx, func() error { return r.act(ctx, p, a) })
+			err := r.writing.Acquire(ctx, 1)
+			if err == nil {
+				err = r.act(ctx, p, a)
+				r.writing.Release(1)
+			}
 			r.refusals.note(p.rollout.UID, a.Cluster, err, r.Now())
 			if err != nil {
 				mu.Lock()

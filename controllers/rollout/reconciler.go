@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -49,9 +50,11 @@ type Reconciler struct {
 
 	refusals refusals
 	// seen is how far the client's cache of OperatorInstalls has come.
-	seen    progress
-	around  shared[surroundings]
-	writing slots
+	seen progress
+	// around are the reads past the cache of what all rollouts look at.
+	around shared[surroundings]
+	// writing has room for so many writers of all rollouts together.
+	writing *semaphore.Weighted
 }
 
 // Reconcile takes one rollout a step further.

@@ -41,7 +41,7 @@ func (d *decision) compare(in Input) {
 	case engines.CorrectionDue:
 		d.correct(in, kind)
 	case engines.CorrectionWaits:
-		d.recheck(recheckSoon)
+		d.recheck(d.Report.Correction.LastTime.Add(engines.CorrectionPause).Sub(in.Now))
 	}
 }
 

@@ -125,6 +125,10 @@ func TestDrift(t *testing.T) {
 			if stalled := conditions.IsTrue(status.Conditions, v1alpha1.ConditionStalled); stalled != test.stalled {
 				t.Errorf("stalled is %t", stalled)
 			}
+			if after := next.RecheckAfter; test.drifted == v1alpha1.ReasonCorrecting &&
+				(after <= 0 || after > engines.CorrectionPause) {
+				t.Errorf("looks again after %s", after)
+			}
 			if due := test.actions != nil; due != (status.Correction != test.in.Install.Status.Correction) {
 				t.Errorf("the record is %+v after %v", status.Correction, next.Actions)
 			}
