@@ -120,7 +120,7 @@ func (p *pass) hold(of *v1alpha1.OperatorRollout, back v1alpha1.OperatorRolloutS
 	if back.Release.Version == h.Version {
 		h.Release = of.Spec.Release.Hash()
 	}
-	holds := slices.DeleteFunc(slices.Clone(p.Operator.Spec.Holds), func(o v1alpha1.VersionHold) bool {
+	holds := slices.DeleteFunc(slices.Clone(p.holds()), func(o v1alpha1.VersionHold) bool {
 		return o.Version == h.Version && o.Release == h.Release
 	})
 	holds = append(holds, h)
@@ -142,6 +142,14 @@ func (p *pass) releaseHolds() {
 	if len(holds) < len(p.Operator.Spec.Holds) {
 		p.decision.Holds = &holds
 	}
+}
+
+// holds are those that are in force after this pass.
+func (p *pass) holds() []v1alpha1.VersionHold {
+	if p.decision.Holds != nil {
+		return *p.decision.Holds
+	}
+	return p.Operator.Spec.Holds
 }
 
 // isOutlived tells whether a version that is newer was rolled out.
@@ -217,7 +225,7 @@ func since(t metav1.Time) string {
 // channel's head is not rolled out.
 func (p *pass) heldVersions() string {
 	var versions []string
-	for _, h := range p.Operator.Spec.Holds {
+	for _, h := range p.holds() {
 		versions = append(versions, h.Version)
 	}
 	if len(versions) == 0 {
@@ -228,10 +236,7 @@ func (p *pass) heldVersions() string {
 
 // reportHolds sets or removes the condition VersionHeld.
 func (p *pass) reportHolds() {
-	holds := p.Operator.Spec.Holds
-	if p.decision.Holds != nil {
-		holds = *p.decision.Holds
-	}
+	holds := p.holds()
 	list := &p.decision.Status.Conditions
 	if len(holds) == 0 {
 		meta.RemoveStatusCondition(list, v1alpha1.ConditionVersionHeld)

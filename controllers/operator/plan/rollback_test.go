@@ -243,6 +243,10 @@ func TestHoldsEnd(t *testing.T) {
 	if diff := cmp.Diff(in.Operator.Spec.Holds[1:], *next.Holds); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	text := conditions.Get(next.Status.Conditions, v1alpha1.ConditionReady).Message
+	if !strings.HasSuffix(text, "held after a rollback: 1.0.7, 1.2.0") {
+		t.Errorf("the message does not name what is held from now on: %s", text)
+	}
 	in.Operator.Spec.Holds = *next.Holds
 	if next := plan.Next(in); next.Holds != nil {
 		t.Errorf("written again: %+v", *next.Holds)

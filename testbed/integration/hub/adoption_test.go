@@ -61,18 +61,25 @@ func (w *world) onlyAdopted(t *testing.T) {
 // them keeps, and then admits none before a person has resumed the operator. What the cluster holds is held.
 func TestAdoption(t *testing.T) {
 	h := startWhole(t)
-	for name, test := range map[string]struct {
-		held, then string
-		stops      func(v1alpha1.OperatorRolloutStatus) bool
-	}{
-		"the newest version is held": {"1.2.0", "1.1.0", halted},
-		"an old version is held":     {"0.9.0", "1.2.0", heldBack(v1alpha1.ReasonAdopted, 3)},
+	for name, test := range map[string]adoption{
+		"the newest version is held": {held: "1.2.0", then: "1.1.0", stops: halted,
+			end: "3 of 3 clusters run 1.1.0; held after a rollback: 1.2.0", holds: 1},
+		"an old version is held": {held: "0.9.0", then: "1.2.0", stops: heldBack(v1alpha1.ReasonAdopted, 3),
+			end: "3 of 3 clusters run 1.2.0"}, // the hold has served
 	} {
-		t.Run(name, func(t *testing.T) { adopts(t, h, test.held, test.then, test.stops) })
+		t.Run(name, func(t *testing.T) { adopts(t, h, test) })
 	}
 }
 
-func adopts(t *testing.T, h *harness, held, then string, stops func(v1alpha1.OperatorRolloutStatus) bool) {
+// adoption is what one cluster holds, why the rollout then stops, which version is rolled out once a person has resumed
+// the operator, and what its status says and how many holds it has at the end.
+type adoption struct {
+	held, then, end string
+	stops           func(v1alpha1.OperatorRolloutStatus) bool
+	holds           int
+}
+
+func adopts(t *testing.T, h *harness, test adoption) {
 	t.Helper()
 	w := newWorldOn(t, h, third, "a", "b", "c")
 	w.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "rest"}} // all of them are due from the start
@@ -84,19 +91,22 @@ func adopts(t *testing.T, h *harness, held, then string, stops func(v1alpha1.Ope
 	w.agents["a"].kept = &v1alpha1.KeptAdmission{
 		Admission: v1alpha1.Admission{Rollout: "echo-7", RolloutUID: "lost", Revision: 7, Wave: "rest",
 			Hash: release.Hash(), AdmittedAt: metav1.Unix(1700000000, 0), Release: release},
-		Holds: []v1alpha1.VersionHold{{Version: held, Rollout: "echo-6", Reason: "it loses data"}},
+		Holds: []v1alpha1.VersionHold{{Version: test.held, Rollout: "echo-6", Reason: "it loses data"}},
 	}
 	w.agents["a"].work(t)
 	w.reaches(t, w.operator, "Stalled Adopted", "found on 1 cluster", "1.0.0 on 1", "bellwether operator resume echo")
 	w.agents["b"].work(t)
 	w.agents["c"].work(t)
-	w.stops(t, stops)
-	w.adopted(t, release.Hash(), held)
-	w.stops(t, stops)
+	w.stops(t, test.stops)
+	w.adopted(t, release.Hash(), test.held)
+	w.stops(t, test.stops)
 
 	w.change(t, w.operator, func() { w.operator.Spec.Resume = w.operator.Status.Adoption.Request })
-	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run "+then, "held after a rollback: "+held)
-	w.running(map[string]string{"a": then, "b": then, "c": then})
+	w.reaches(t, w.operator, "True Succeeded", test.end)
+	if holds := w.operator.Spec.Holds; len(holds) != test.holds {
+		t.Errorf("holds at the end: %+v, want %d", holds, test.holds)
+	}
+	w.running(map[string]string{"a": test.then, "b": test.then, "c": test.then})
 	a, err := w.installOn("a")
 	must(t, err)
 	if admission := a.Spec.Admission; admission.Revision != 8 || admission.Adopted || admission.Previous == nil ||
