@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +27,20 @@ import (
 // writers is how many OperatorInstalls are written at a time, by all rollouts together. More do not make an API server
 // faster, and the hub's own Lease waits behind them.
 const writers = 48
+
+// room is for the writers of all rollouts together. It is empty at first.
+type room struct {
+	made sync.Once
+	of   *semaphore.Weighted
+}
+
+// enter waits for a place, or for the end of the context.
+func (r *room) enter(ctx context.Context) error {
+	r.made.Do(func() { r.of = semaphore.NewWeighted(writers) })
+	return r.of.Acquire(ctx, 1)
+}
+
+func (r *room) leave() { r.of.Release(1) }
 
 // apply carries the actions out. A cluster that cannot be written does not
 // hold up the others, and is held back from the next pass on; a rollout that was changed
@@ -48,10 +63,10 @@ func (r *Reconciler) apply(ctx context.Context, in rollouts.Input, actions []rol
 	group.SetLimit(writers)
 	for _, a := range actions {
 		group.Go(func() error {
-			err := r.writing.Acquire(ctx, 1)
+			err := r.writing.enter(ctx)
 			if err == nil {
 				err = r.act(ctx, p, a)
-				r.writing.Release(1)
+				r.writing.leave()
 			}
 			r.refusals.note(p.rollout.UID, a.Cluster, err, r.Now())
 			if err != nil {

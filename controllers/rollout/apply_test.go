@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -43,7 +42,7 @@ func TestRolloutsShareWriters(t *testing.T) {
 		const clusters = writers
 		// Each action reads its install twice, as the first read fails.
 		api := busy{begun: make(chan struct{}, 2*3*clusters), proceed: make(chan struct{})}
-		r := &Reconciler{Client: api, Live: api, Now: time.Now, writing: semaphore.NewWeighted(writers)}
+		r := &Reconciler{Client: api, Live: api, Now: time.Now}
 		var actions []rollouts.Action
 		for i := range clusters {
 			actions = append(actions, rollouts.Action{Kind: rollouts.ActionAssign, Cluster: strconv.Itoa(i)})

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,9 +51,8 @@ type Reconciler struct {
 	// seen is how far the client's cache of OperatorInstalls has come.
 	seen progress
 	// around are the reads past the cache of what all rollouts look at.
-	around shared[surroundings]
-	// writing has room for so many writers of all rollouts together.
-	writing *semaphore.Weighted
+	around  shared[surroundings]
+	writing room
 }
 
 // Reconcile takes one rollout a step further.

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,8 +77,7 @@ func newFleet(t *testing.T, clusters int, concurrency int32) *fleet {
 	}
 	f.Client = builder.Build()
 	f.hub = kit.Shell(f.Client, silent{}, &Reconciler{Client: f.Client, Live: live{f}, Events: silent{},
-		Now: func() time.Time { return f.now }, Admitted: func() {}, MaxChanges: 1, Measurer: newMeasurer(nil),
-		writing: semaphore.NewWeighted(writers)})
+		Now: func() time.Time { return f.now }, Admitted: func() {}, MaxChanges: 1, Measurer: newMeasurer(nil)})
 	return f
 }
 

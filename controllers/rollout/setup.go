@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -65,7 +64,6 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder, Now: time.Now, Admitted: admissions.Inc,
 		MaxChanges: max(cmp.Or(o.MaxChanges, 1), 0),
 		Measurer:   newMeasurer(evaluator),
-		writing:    semaphore.NewWeighted(writers),
 	}
 	if err := mgr.Add(r.Measurer); err != nil {
 		return fmt.Errorf("add the measurements of gates: %w", err)
