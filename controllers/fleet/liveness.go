@@ -24,6 +24,8 @@ type sighting struct {
 	// version is the resource version that the renewal was seen in.
 	version string
 	at      time.Time
+	// blind is whether the hub has not read past its cache since it failed to.
+	blind bool
 }
 
 // behind tells whether a Lease is older than what was seen: the cache may lag
@@ -61,7 +63,7 @@ func (l *liveness) observe(cluster string, lease *coordinationv1.Lease, now time
 	case known && last.behind(lease):
 		return last.at
 	case known && last.renewal == next.renewal && (!last.at.IsZero() || !witnessed):
-		next.at = last.at
+		next.at, next.blind = last.at, last.blind
 	case known || witnessed:
 		next.at = now
 	}
@@ -69,14 +71,17 @@ func (l *liveness) observe(cluster string, lease *coordinationv1.Lease, now time
 	return next.at
 }
 
-// restart gives an agent a whole period again, after the hub itself was blind.
-func (l *liveness) restart(cluster string, now time.Time) {
+// looked gives an agent a whole period again while the hub is blind, and from its first sight on: the agent may not
+// have come to renew since.
+func (l *liveness) looked(cluster string, now time.Time, blind bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if last, known := l.seen[cluster]; known {
-		last.at = now
-		l.seen[cluster] = last
+	last, known := l.seen[cluster]
+	if !known || !blind && !last.blind {
+		return
 	}
+	last.at, last.blind = now, blind
+	l.seen[cluster] = last
 }
 
 func (l *liveness) forget(cluster string) {

@@ -68,15 +68,15 @@ func TestLivenessTrustsOnlyWhatTheHubSaw(t *testing.T) {
 	}
 }
 
-func TestLivenessRestart(t *testing.T) {
+func TestLivenessOfABlindHub(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	var l liveness
-	l.restart("unknown", start)
+	l.looked("unknown", start, true)
 	if got := l.last("unknown"); !got.IsZero() {
 		t.Errorf("a cluster that was never seen got a sighting at %s", got)
 	}
 	l.observe("c", &coordinationv1.Lease{}, start, true)
-	l.restart("c", start.Add(time.Minute))
+	l.looked("c", start.Add(time.Minute), true)
 	if got, want := l.last("c"), start.Add(time.Minute); !got.Equal(want) {
 		t.Errorf("seen at %s, want %s", got, want)
 	}
@@ -138,8 +138,19 @@ func TestRenewalsWakeNobody(t *testing.T) {
 	if n := queue.Len(); n != 0 {
 		t.Errorf("%d clusters are reconciled for %d renewals that tell nothing new", n, 20*clusters)
 	}
-	renew(7, func(l *coordinationv1.Lease) { l.Annotations[v1alpha1.AnnotationOLMVersion] = "0.47.0" })
-	if request, _ := queue.Get(); request.Name != "7" || queue.Len() != 0 {
-		t.Errorf("news of cluster 7 reconcile %s, and %d others", request.Name, queue.Len())
+	shorter := int32(20)
+	for what, change := range map[string]func(*coordinationv1.Lease){
+		"another version of OLM": func(l *coordinationv1.Lease) { l.Annotations[v1alpha1.AnnotationOLMVersion] = "0.47.0" },
+		"a shorter Lease":        func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = &shorter },
+	} {
+		leases[7] = leaseOf(7)
+		renew(7, change)
+		if n := queue.Len(); n != 1 {
+			t.Fatalf("%s of cluster 7: %d clusters are reconciled", what, n)
+		}
+		request, _ := queue.Get()
+		if queue.Done(request); request.Name != "7" {
+			t.Errorf("%s of cluster 7 reconciles %s", what, request.Name)
+		}
 	}
 }

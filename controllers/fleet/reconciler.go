@@ -199,8 +199,9 @@ func (r *Reconciler) observeLease(ctx context.Context, cluster *v1alpha1.FleetCl
 		return seen, err
 	}
 	live, err := r.readLease(ctx, r.Live, cluster.Name, wasOnline)
-	if err != nil {
-		r.alive.restart(cluster.Name, r.Now())
+	r.alive.looked(cluster.Name, r.Now(), err != nil)
+	if live.Found {
+		live.SeenAt = r.alive.last(cluster.Name)
 	}
 	return live, err
 }

@@ -134,7 +134,9 @@ func (r *Reconciler) leaseHandler() handler.EventHandler {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			wasOffline := r.noteRenewal(e.ObjectNew, true)
-			if wasOffline || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
+			before, after := e.ObjectOld.(*coordinationv1.Lease), e.ObjectNew.(*coordinationv1.Lease)
+			if wasOffline || leaseDuration(before) != leaseDuration(after) ||
+				!maps.Equal(before.Annotations, after.Annotations) {
 				enqueue(e.ObjectNew, q)
 			}
 		},
