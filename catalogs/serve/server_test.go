@@ -53,7 +53,7 @@ func set(t *testing.T, s *serve.Server, key string, v view.View, port int) strin
 // bundles lists what a connection sees. Like OLM it asks again when the connection breaks under it.
 func bundles(t *testing.T, c *grpc.ClientConn) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		out, err := list(ctx, c)
@@ -71,6 +71,7 @@ func bundles(t *testing.T, c *grpc.ClientConn) []string {
 func ready(ctx context.Context, t *testing.T, c *grpc.ClientConn) {
 	t.Helper()
 	for now := c.GetState(); now != connectivity.Ready; now = c.GetState() {
+		c.Connect() // it may have been idle for too long since
 		if !c.WaitForStateChange(ctx, now) {
 			t.Fatalf("the connection stays %s", now)
 		}
@@ -114,7 +115,7 @@ func TestChangeAffectsOneViewOnly(t *testing.T) {
 		t.Fatalf("Set: %q, %t, %v; the address was %q", addr, changed, err, before.Addr)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// OLM's catalog operator waits like this, and resolves anew on what follows.
 	if !changing.WaitForStateChange(ctx, connectivity.Ready) {
@@ -191,7 +192,8 @@ func TestPorts(t *testing.T) {
 // freePorts returns the first of n ports in a row that nobody listens on.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
-	for first := 21000; first < 30000; first += n {
+	// Below those of the testbed, and of outgoing connections.
+	for first := 15000; first < 20000; first += n {
 		ports := make([]int, 0, n)
 		for port := first; port < first+n; port++ {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -210,8 +212,9 @@ func freePorts(t *testing.T, n int) []int {
 }
 
 func TestRestartKeepsThePort(t *testing.T) {
+	number := freePorts(t, 1)[0] // nobody else is given it in between
 	first := serve.New(serve.Options{})
-	addr := set(t, first, "v", hop(t, "", "p.v1.0.0"), 0)
+	addr := set(t, first, "v", hop(t, "", "p.v1.0.0"), number)
 	conn := dial(t, addr)
 	bundles(t, conn)
 	first.Close()
@@ -219,14 +222,6 @@ func TestRestartKeepsThePort(t *testing.T) {
 		t.Errorf("a closed server accepts a view: %v", err)
 	}
 
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
 	second := serve.New(serve.Options{})
 	defer second.Close()
 	if got := set(t, second, "v", hop(t, "", "p.v1.1.0"), number); got != addr {
@@ -300,7 +295,7 @@ func TestCloseStopsEverything(t *testing.T) {
 	}
 	s.Remove("7")
 	s.Close()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for tick := time.NewTicker(10 * time.Millisecond); runtime.NumGoroutine() > before; {
 		select {
 		case <-deadline:

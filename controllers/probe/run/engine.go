@@ -88,7 +88,9 @@ type Engine struct {
 	runs     *prometheus.CounterVec
 	probes   *prometheus.Desc
 	wake     chan struct{}
-	running  sync.WaitGroup
+	// slowAfter is how long a run may take in the fast pool.
+	slowAfter time.Duration
+	running   sync.WaitGroup
 
 	mu     sync.Mutex
 	set    map[types.NamespacedName]*probeEntries
@@ -148,7 +150,8 @@ func New(o Options) *Engine {
 		own = prometheus.Labels{series.Cluster: o.Cluster}
 	}
 	return &Engine{
-		options: o,
+		options:   o,
+		slowAfter: slowAfter,
 		runner: newRunner(addressResolver{names: net.DefaultResolver, isPrivate: withPrivate(o.Private),
 			denied: o.Denied, noPrivate: o.NoPrivate}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{

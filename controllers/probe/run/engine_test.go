@@ -51,11 +51,12 @@ func key(name string) types.NamespacedName { return types.NamespacedName{Namespa
 // echo is the operator that the probes belong to.
 var echo = v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}
 
+// probeOf returns a probe whose runs have a minute: none of a healthy endpoint ends too early on a busy machine.
 func probeOf(url string, interval time.Duration) Probe {
 	return Probe{
 		Cluster: "prod-1", Name: "web", Vantage: "cluster",
 		Spec: v1alpha1.EndpointProbeSpec{Operator: echo, Interval: &metav1.Duration{Duration: interval},
-			Timeout: &metav1.Duration{Duration: interval}},
+			Timeout: &metav1.Duration{Duration: max(interval, time.Minute)}},
 		Targets: []string{""},
 		Resolve: func(context.Context, string) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
 	}
@@ -183,7 +184,6 @@ func TestRunsOfOneProbeDoNotOverlap(t *testing.T) {
 	e := newTestEngine(Options{})
 	startEngine(t, e)
 	p := probeOf(server.URL, 10*time.Millisecond)
-	p.Spec.Timeout = &metav1.Duration{Duration: 5 * time.Second}
 	must(t, e.Set(key("a"), p))
 	eventually(t, "it has run ten times", func() bool {
 		e.Verdicts(key("a"))
@@ -207,6 +207,7 @@ func TestHangingEndpointsDoNotDelayOthers(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	e := newTestEngine(Options{Fast: 2, Slow: 4})
+	e.slowAfter = time.Minute // no healthy one becomes slow; those that hang start so
 	for i := range 20 {
 		name := fmt.Sprintf("healthy-%d", i)
 		must(t, e.Set(key(name), named(probeOf(server.URL+"/"+name, 200*time.Millisecond), name)))

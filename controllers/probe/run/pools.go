@@ -81,7 +81,7 @@ func (e *Engine) runNext(ctx context.Context, x *entry) (next *entry) {
 	e.mu.Unlock()
 	e.lateness.Observe(late.Seconds())
 	e.options.Started(x.key, late)
-	moveTimer := time.AfterFunc(slowAfter, func() { e.moveToSlow(ctx, x, began) })
+	moveTimer := time.AfterFunc(e.slowAfter, func() { e.moveToSlow(ctx, x, began) })
 	result, url := e.runOnce(ctx, p, x.target)
 	moveTimer.Stop()
 	e.budget.charge(paid, result.steps)
@@ -152,7 +152,7 @@ func (e *Engine) record(ctx context.Context, x *entry, result result, url string
 	now := time.Now()
 	verdict := plan.Verdict{At: now, URL: url, Failure: result.failure}
 	changed := !verdict.HasSameOutcome(x.verdict)
-	x.verdict, x.samples, x.slow = verdict, result.samples, now.Sub(began) > slowAfter
+	x.verdict, x.samples, x.slow = verdict, result.samples, now.Sub(began) > e.slowAfter
 	outcome := "failure"
 	x.attempts++
 	if result.failure == nil {
