@@ -67,7 +67,7 @@ func post(ctx context.Context, s *alertmanager.Server, name string, ends time.Ti
 // eventually polls until groups have had exactly these statuses.
 func eventually(t *testing.T, w *alertmanager.Webhooks, want ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

@@ -17,7 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
 
-const etcdLimit = time.Minute
+const etcdLimit = 3 * time.Minute
 
 // Etcd is a running etcd server that any number of clusters share, each under a key prefix of its own.
 type Etcd struct {

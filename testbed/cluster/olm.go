@@ -31,7 +31,7 @@ const (
 )
 
 // crdLimit is generous because clusters start side by side on few cores.
-const crdLimit = time.Minute
+const crdLimit = 5 * time.Minute
 
 // InstallCRDs installs the CustomResourceDefinitions found in the given files and folders, and waits until they are
 // served.

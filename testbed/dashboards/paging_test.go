@@ -117,7 +117,7 @@ func silence(t *testing.T, manager *alertmanager.Server, alertname string) {
 // eventually polls until a query returns something.
 func eventually(t *testing.T, server *prometheus.Server, where, promql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()

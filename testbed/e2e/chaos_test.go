@@ -86,7 +86,7 @@ func newWorld(t *testing.T) *world {
 	t.Logf("run it again with -chaos.seed %d -chaos.duration %s -chaos.longest %s", seed, *chaosDuration, *chaosLongest)
 	x := &world{runs: "1.0.0"}
 	x.operator = manage(t, "echo-chaos", nil, "1.0.0", "1.1.0", "1.2.0")
-	x.phase(1, v1alpha1.RolloutSucceeded)
+	x.everywhere(1)
 	x.witness = observe(t, x.operator, chaos.Judge{
 		Waves: []string{"canary", "prod"}, Deadline: patience, Confined: []string{bundlePrefix + "1.2.0"},
 		Limits: map[string]int{"canary": 1, "prod": 1, rollouts.RollbackWave: 1},

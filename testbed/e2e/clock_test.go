@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/chaos"
 )
@@ -47,7 +46,7 @@ func TestClockOfAnAgentIsOff(t *testing.T) {
 	for i, kind := range []chaos.Kind{chaos.Ahead, chaos.Behind} {
 		o.must(restartAgent(cluster, agents[kind]))
 		o.change(greeting(string(kind)))
-		o.phase(int64(i)+2, v1alpha1.RolloutSucceeded)
+		o.everywhere(int64(i) + 2)
 		oi := o.install(cluster)
 		admitted, succeeded := oi.Spec.Admission.AdmittedAt, oi.Status.SucceededAt
 		if succeeded.Time.Before(admitted.Add(-time.Minute)) || succeeded.After(time.Now().Add(time.Minute)) {

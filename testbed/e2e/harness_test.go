@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -107,15 +108,18 @@ func (o *operator) remove(c client.Client, objects ...client.Object) {
 	}
 }
 
+// gone waits until an object is gone. The API server may be away meanwhile, where a test that runs beside this one has
+// stopped it.
 func (o *operator) gone(c client.Client, object client.Object) {
 	o.t.Helper()
+	var last error
 	err := wait.PollUntilContextTimeout(context.WithoutCancel(o.t.Context()), look, patience, true,
 		func(ctx context.Context) (bool, error) {
-			err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
-			return err != nil, client.IgnoreNotFound(err)
+			last = c.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return apierrors.IsNotFound(last), nil
 		})
 	if err != nil {
-		o.t.Errorf("%T %s is still there: %v %+v", object, object.GetName(), err, object)
+		o.t.Errorf("%T %s is still there: %v %+v", object, object.GetName(), last, object)
 	}
 }
 
@@ -197,6 +201,16 @@ func (o *operator) phase(revision int64, phase v1alpha1.RolloutPhase) *v1alpha1.
 	o.t.Helper()
 	return o.rollout(revision, string(phase),
 		func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Phase == phase })
+}
+
+// everywhere waits until a rollout has succeeded on every cluster. One that was offline for a moment is deferred, and
+// caught up with after the rollout has succeeded.
+func (o *operator) everywhere(revision int64) *v1alpha1.OperatorRollout {
+	o.t.Helper()
+	return o.rollout(revision, "on every cluster", func(ro *v1alpha1.OperatorRollout) bool {
+		of := ro.Status.Clusters
+		return ro.Status.Phase == v1alpha1.RolloutSucceeded && of.Succeeded == of.Total
+	})
 }
 
 // why is what the command line says, for failed tests.

@@ -33,7 +33,7 @@ import (
 // alone has bad ones.
 func TestObjectivesComeByThemselves(t *testing.T) {
 	o := manage(t, "echo-slo", nil, "1.0.0")
-	o.phase(1, v1alpha1.RolloutSucceeded)
+	o.everywhere(1)
 	for _, member := range platform.DefaultMembers() {
 		o.greet(member.Name)
 	}
@@ -54,10 +54,11 @@ func TestObjectivesComeByThemselves(t *testing.T) {
 
 	o.evict("canary")
 	o.probed("canary", false)
+	// A busy machine may give the others a bad slice for a moment. The canary's stay bad.
 	o.slices("canary alone is bad", func(bad map[string]bool) string {
 		for key, bad := range bad {
 			if bad && !strings.HasPrefix(key, "canary ") {
-				t.Errorf("%s is bad, and nothing happened there", key)
+				return key + " is bad, and nothing happened there"
 			}
 		}
 		if bad["canary available"] && bad["canary probe:"+bundle.Service] {
@@ -178,8 +179,8 @@ func (o *operator) evict(cluster string) {
 	o.must(c.Create(o.t.Context(), quota))
 	o.t.Cleanup(func() { o.remove(c, quota) })
 	o.until("quota is in force", func(ctx context.Context) (bool, any) {
-		err := c.Get(ctx, client.ObjectKeyFromObject(quota), quota)
-		return err == nil && len(quota.Status.Hard) == 1, quota.Status
+		err := refusesPods(ctx, c, o.key.Name)
+		return err == nil, err
 	})
 	o.must(c.DeleteAllOf(o.t.Context(), &corev1.Pod{}, client.InNamespace(o.key.Name),
 		client.MatchingLabels{"app.kubernetes.io/name": "echo-operator"}))

@@ -35,7 +35,7 @@ func TestSteering(t *testing.T) {
 	if out, exit := o.bellwether("rollout", "approve", "echo-steer", "--reason", "the canary is fine"); exit != 0 {
 		t.Fatalf("approve: exit %d\n%s", exit, out)
 	}
-	ro := o.phase(1, v1alpha1.RolloutSucceeded)
+	ro := o.everywhere(1)
 	if len(ro.Spec.Approvals) != 1 || ro.Spec.Approvals[0].Reason != "the canary is fine" ||
 		ro.Spec.Approvals[0].By == "" {
 		t.Errorf("approvals %+v", ro.Spec.Approvals)
@@ -97,19 +97,19 @@ func scaleAgent(t *testing.T, cluster string, replicas int32) {
 // passed over, named, and caught up with when it is back.
 func TestOfflineClusterIsDeferred(t *testing.T) {
 	o := manage(t, "echo-offline", nil, "1.0.0", "1.1.0")
-	o.phase(1, v1alpha1.RolloutSucceeded)
+	o.everywhere(1)
 	scaleAgent(t, "prod-us", 0)
 	o.online("prod-us", false)
 	o.change(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.1.0" })
-	ro := o.phase(2, v1alpha1.RolloutSucceeded)
-	if ro.Status.Clusters.Deferred != 1 || ro.Status.Clusters.Succeeded != 2 {
-		t.Errorf("counts %+v", ro.Status.Clusters)
-	}
+	o.rollout(2, "on two clusters, with the third one deferred", func(ro *v1alpha1.OperatorRollout) bool {
+		of := ro.Status.Clusters
+		return ro.Status.Phase == v1alpha1.RolloutSucceeded && of.Deferred == 1 && of.Succeeded == 2
+	})
 	if out, _ := o.bellwether("rollout", "get", "echo-offline"); !strings.Contains(out, "prod-us") {
 		t.Errorf("the offline cluster is not named:\n%s", out)
 	}
 	scaleAgent(t, "prod-us", 1)
-	o.rollout(2, "caught up", func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Clusters.Succeeded == 3 })
+	o.everywhere(2)
 }
 
 // TestClusterComesAndGoes joins a cluster after a rollout ended, and removes it
@@ -118,7 +118,7 @@ func TestClusterComesAndGoes(t *testing.T) {
 	o := manage(t, "echo-late", func(s *v1alpha1.ManagedOperatorSpec) {
 		s.Strategy.Waves[1].SortBy = "region" // the late one, of ap, comes first
 	}, "1.0.0", "1.1.0")
-	o.phase(1, v1alpha1.RolloutSucceeded)
+	o.everywhere(1)
 	if err := shared.Join(t.Context(), spare); err != nil {
 		t.Fatal(err)
 	}
@@ -132,12 +132,11 @@ func TestClusterComesAndGoes(t *testing.T) {
 	})
 	o.rollout(2, "under way",
 		func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Phase == v1alpha1.RolloutProgressing })
-	out, exit := o.bellwether("fleet", "remove", spare.Name, "--timeout", "2m")
+	out, exit := o.bellwether("fleet", "remove", spare.Name, "--timeout", "5m")
 	if exit != 0 {
 		t.Fatalf("fleet remove: exit %d\n%s", exit, out)
 	}
-	ro := o.phase(2, v1alpha1.RolloutSucceeded)
-	if ro.Status.Clusters.Succeeded != 3 {
-		t.Errorf("counts %+v", ro.Status.Clusters)
-	}
+	o.rollout(2, "on the three that stay", func(ro *v1alpha1.OperatorRollout) bool {
+		return ro.Status.Phase == v1alpha1.RolloutSucceeded && ro.Status.Clusters.Succeeded == 3
+	})
 }

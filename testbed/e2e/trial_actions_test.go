@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"syscall"
@@ -80,14 +81,19 @@ func (x *trial) takePods() {
 	x.create(&corev1.ResourceQuota{ObjectMeta: x.meta("no-pods"), Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}})
 	x.until("the quota is enforced", patience, func(x *trial) error {
-		pod := &corev1.Pod{ObjectMeta: x.meta("one-more"), Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "none", Image: "example.com/none"}}}}
-		if err := x.local.Create(x.ctx(), pod, client.DryRunAll); !apierrors.IsForbidden(err) {
-			return errNotEnforced
-		}
-		return nil
+		return refusesPods(x.ctx(), x.local, x.key.Name)
 	})
 	x.deletePods()
+}
+
+// refusesPods returns an error until an API server enforces a quota of no pods: its status is there before that.
+func refusesPods(ctx context.Context, c client.Client, namespace string) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one-more"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "none", Image: "example.com/none"}}}}
+	if err := c.Create(ctx, pod, client.DryRunAll); !apierrors.IsForbidden(err) {
+		return errNotEnforced
+	}
+	return nil
 }
 
 // deployment returns the operator's Deployment.

@@ -96,7 +96,7 @@ func install(t *testing.T, cluster string) *operator {
 		s.ClusterSelector.MatchLabels = memberOf(cluster).Labels
 		s.Strategy.Waves = nil
 	}, "1.0.0", "1.1.0")
-	o.phase(1, v1alpha1.RolloutSucceeded)
+	o.everywhere(1)
 	return o
 }
 

@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -135,13 +136,16 @@ func (b *bed) apply(object client.Object) {
 	if !ok {
 		b.t.Fatalf("%T is no object", object)
 	}
-	err := b.c.Get(b.t.Context(), client.ObjectKeyFromObject(object), current)
-	if err == nil {
-		object.SetResourceVersion(current.GetResourceVersion())
-		err = b.c.Update(b.t.Context(), object)
-	} else if client.IgnoreNotFound(err) == nil {
-		err = b.c.Create(b.t.Context(), object)
-	}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // others write the status and annotations
+		err := b.c.Get(b.t.Context(), client.ObjectKeyFromObject(object), current)
+		if err == nil {
+			object.SetResourceVersion(current.GetResourceVersion())
+			return b.c.Update(b.t.Context(), object)
+		} else if client.IgnoreNotFound(err) == nil {
+			return b.c.Create(b.t.Context(), object)
+		}
+		return err
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}

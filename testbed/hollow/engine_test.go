@@ -99,7 +99,7 @@ func (a *agent) admit(version int) {
 // reaches lets the agent work until its status is as wanted: Ready's status and reason, and the installed version.
 func (a *agent) reaches(want string) {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(a.t.Context(), 5*time.Minute)
 	defer cancel()
 	said := ""
 	for ctx.Err() == nil {
@@ -174,7 +174,7 @@ func TestHollowAgentUninstalls(t *testing.T) {
 
 func (a *agent) eventually(objection func(*v1alpha1.OperatorInstall) error) {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(a.t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		at, err := a.pass()

@@ -18,6 +18,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m))
 }
 
-const patience = 4 * time.Minute
+const patience = 8 * time.Minute
 
 // world is a hub and a fleet of hollow agents of the test's own.
 type world struct {
@@ -53,10 +54,10 @@ const fleetName = "prod-eu-central-1"
 // start starts a hub and n hollow agents, and waits until all of them are online.
 func start(t *testing.T, n int, o hollow.Options) *world {
 	t.Helper()
+	api, binary := testenv.Cluster(t, cluster.Options{APIServerOnly: true}), testenv.Binary(t, build.Hub)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	api := testenv.Cluster(t, cluster.Options{APIServerOnly: true})
-	s, err := stage.Prepare(ctx, api, t.TempDir(), testenv.Binary(t, build.Hub))
+	s, err := stage.Prepare(ctx, api, t.TempDir(), binary)
 	must(t, err)
 	hub, err := s.StartHub(ctx, "hub")
 	must(t, err)
@@ -192,7 +193,9 @@ func TestWhatHappensIsWhatWasDrawn(t *testing.T) {
 	b := hollow.Behaviour{Seed: 7, FailureShare: 0.4, Install: hollow.Delay{Median: 20 * time.Millisecond, Spread: 1},
 		Latency: hollow.Delay{Median: time.Millisecond, Spread: 0.5}}
 	w := start(t, 10, hollow.Options{Behaviour: b})
-	w.rollOut(0, v1alpha1.RolloutHalted, 1)
+	strategy, all := stage.Waves(1, len(w.names)), intstr.FromString("100%")
+	strategy.Waves[0].MaxFailures = &all // the first failures keep no cluster from being admitted
+	must(t, w.Set(w.ctx, stage.Operator(0, 0, map[string]string{stage.LabelFleet: fleetName}, strategy)))
 	var want []hollow.Installation
 	for _, name := range w.names {
 		want = append(want, b.Of(name, catalogtest.BundleName(0, 0)))
@@ -213,7 +216,7 @@ func TestWhatHappensIsWhatWasDrawn(t *testing.T) {
 // are connected again.
 func TestAClusterThatIsCutOffComesBack(t *testing.T) {
 	t.Parallel()
-	w := start(t, 6, hollow.Options{LeaseFor: 8 * time.Second})
+	w := start(t, 6, hollow.Options{LeaseFor: 15 * time.Second})
 	w.rollOut(0, v1alpha1.RolloutSucceeded, 1)
 	outage, end := context.WithCancel(w.ctx)
 	hit := w.fleet.Disturb(outage, hollow.Trouble{Share: 0.5})
@@ -224,9 +227,13 @@ func TestAClusterThatIsCutOffComesBack(t *testing.T) {
 	w.rollOut(1, v1alpha1.RolloutSucceeded, 1)
 	w.eventually(func() error {
 		for _, install := range w.installs() {
-			behind := install.Status.Installed.Bundle == catalogtest.BundleName(0, 0)
+			installed := install.Status.Installed
+			if installed == nil {
+				return fmt.Errorf("%s has nothing", install.Spec.Cluster)
+			}
+			behind := installed.Bundle == catalogtest.BundleName(0, 0)
 			if behind != slices.Contains(hit, install.Spec.Cluster) {
-				return fmt.Errorf("%s has %s", install.Spec.Cluster, install.Status.Installed.Bundle)
+				return fmt.Errorf("%s has %s", install.Spec.Cluster, installed.Bundle)
 			}
 		}
 		return nil

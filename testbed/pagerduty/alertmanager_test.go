@@ -128,7 +128,7 @@ func once(t *testing.T, s *pagerduty.Server, names ...string) {
 func TestAlertmanager(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	am, err := alertmanager.Start(t.Context(), options(t, s, 200*time.Millisecond))
+	am, err := alertmanager.Start(t.Context(), options(t, s, 2*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,8 +194,8 @@ func TestReplicas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, nil)
-			opts := options(t, s, 5*time.Second)
-			opts.Args = []string{"--cluster.peer-timeout", "1500ms", "--cluster.gossip-interval", "50ms"}
+			opts := options(t, s, 20*time.Second)
+			opts.Args = []string{"--cluster.peer-timeout", "5s", "--cluster.gossip-interval", "50ms"}
 			replicas, err := alertmanager.StartReplicas(t.Context(), 2, opts)
 			if err != nil {
 				t.Fatal(err)

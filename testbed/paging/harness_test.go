@@ -104,8 +104,8 @@ func startWith(t *testing.T, replicas int, times *strings.Replacer) *world {
 	options := alertmanager.Options{Dir: t.TempDir(), Binary: paths[build.Alertmanager], Config: w.config(policies)}
 	if replicas > 1 {
 		// A replica has to wait longer than the news of another one take, and much shorter than groups do.
-		options.Args = []string{"--cluster.peer-timeout=500ms", "--cluster.gossip-interval=20ms"}
-		options.Config = bytes.ReplaceAll(options.Config, []byte("group_interval: 1s"), []byte("group_interval: 5s"))
+		options.Args = []string{"--cluster.peer-timeout=3s", "--cluster.gossip-interval=20ms"}
+		options.Config = bytes.ReplaceAll(options.Config, []byte("group_interval: 1s"), []byte("group_interval: 15s"))
 		w.managers, err = alertmanager.StartReplicas(t.Context(), replicas, options)
 	} else {
 		w.managers = make([]*alertmanager.Server, 1)

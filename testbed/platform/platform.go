@@ -233,7 +233,7 @@ func (p *Platform) Install(ctx context.Context) error {
 // InstallHub installs the hub with its chart.
 func (p *Platform) InstallHub(ctx context.Context) error {
 	args := []string{
-		"install", "hub", "--timeout", "3m",
+		"install", "hub", "--timeout", "5m",
 		"--set", fmt.Sprintf("hub.replicas=%d", max(p.opts.HubReplicas, 1)), "--set", "hub.bindAddress=$(POD_IP)",
 	}
 	args = append(args, p.published.values(build.Hub)...)
@@ -253,10 +253,10 @@ func (p *Platform) Join(ctx context.Context, m Member, more ...string) error {
 	}
 	args := []string{
 		"fleet", "join", m.Name, "--labels", strings.Join(labels, ","),
-		"--cluster-kubeconfig", p.Fleet.Cluster(m.Name).Kubeconfig(), "--timeout", "3m",
+		"--cluster-kubeconfig", p.Fleet.Cluster(m.Name).Kubeconfig(), "--timeout", "5m",
 		// There is no DNS on the testbed, and every pod shares one host.
 		"--set", "agent.viewHost=$(POD_IP)", "--set", "agent.bindAddress=$(POD_IP)",
-		"--set", "agent.extraArgs={--lease-renew-interval=2s,--lease-duration=10s}",
+		"--set", "agent.extraArgs={--lease-renew-interval=5s,--lease-duration=30s}",
 	}
 	args = append(args, p.published.values(build.Agent)...)
 	args = append(args, more...)

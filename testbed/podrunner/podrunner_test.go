@@ -126,6 +126,13 @@ func appPod(mode string) *corev1.Pod {
 	}
 }
 
+// watchLiveness restarts the program where it says that it is broken, and not where it is slow to answer.
+func watchLiveness(pod *corev1.Pod) {
+	c := &pod.Spec.Containers[0]
+	c.LivenessProbe = c.ReadinessProbe.DeepCopy()
+	c.LivenessProbe.TimeoutSeconds = 60
+}
+
 func (b *bed) create(pod *corev1.Pod) *corev1.Pod {
 	b.t.Helper()
 	created, err := b.client.CoreV1().Pods(b.ns).Create(b.t.Context(), pod, metav1.CreateOptions{})
@@ -314,7 +321,7 @@ func TestCrashLoop(t *testing.T) {
 func TestLiveness(t *testing.T) {
 	b := newBed(t)
 	pod := appPod(modeServe)
-	pod.Spec.Containers[0].LivenessProbe = pod.Spec.Containers[0].ReadinessProbe.DeepCopy()
+	watchLiveness(pod)
 	b.create(pod)
 	pod = b.until(pod.Name, "is ready", ready)
 	b.ask(pod, "/break")
@@ -419,7 +426,7 @@ func TestAPIServerRestart(t *testing.T) {
 	c := testenv.Cluster(t, cluster.Options{})
 	b := newBedOn(t, c)
 	pod := appPod(modeServe)
-	pod.Spec.Containers[0].LivenessProbe = pod.Spec.Containers[0].ReadinessProbe.DeepCopy()
+	watchLiveness(pod)
 	b.create(pod)
 	pod = b.until(pod.Name, "is ready", ready)
 	pid := pidOf(t, pod)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -146,7 +145,7 @@ func (h *harness) has(what, version string, want map[string]object) {
 		diff = h.differs(ctx, version, want)
 		return diff == "", nil
 	}
-	if err := wait.PollUntilContextTimeout(h.t.Context(), look, time.Minute, true, matches); err != nil {
+	if err := wait.PollUntilContextTimeout(h.t.Context(), look, patience, true, matches); err != nil {
 		h.t.Fatalf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -223,7 +224,7 @@ func (h *harness) until(what string, holds func(*v1alpha1.OperatorInstall) bool)
 	oi := &v1alpha1.OperatorInstall{}
 	err := wait.PollUntilContextTimeout(h.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
 		if err := h.Get(ctx, h.key(), oi); err != nil {
-			return false, client.IgnoreNotFound(err)
+			return false, nil //nolint:nilerr // not there yet, or the API server is slow
 		}
 		return oi.Status.ObservedGeneration == oi.Generation && holds(oi), nil
 	})
@@ -272,12 +273,13 @@ func (h *harness) stalls(reason string, says ...string) {
 // gone waits until an object is gone.
 func (h *harness) gone(o client.Object) {
 	h.t.Helper()
+	var last error
 	err := wait.PollUntilContextTimeout(h.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
-		err := h.Get(ctx, client.ObjectKeyFromObject(o), o)
-		return err != nil, client.IgnoreNotFound(err)
+		last = h.Get(ctx, client.ObjectKeyFromObject(o), o)
+		return apierrors.IsNotFound(last), nil
 	})
 	if err != nil {
-		h.t.Fatalf("%T %s is still there: %v", o, o.GetName(), err)
+		h.t.Fatalf("%T %s is still there: %v", o, o.GetName(), last)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestDoctor(t *testing.T) {
 			mended:  func(t *testing.T) { h.setOnline(t, true) }},
 		{name: "a skewed lease", code: 3, check: "Clocks", says: "prod-1 (10m",
 			broken: func(t *testing.T) {
-				h.lease(t, "bellwether-prod-1", v1alpha1.LeaseName, time.Now().Add(10*time.Minute))
+				h.lease(t, "bellwether-prod-1", v1alpha1.LeaseName, time.Now().Add(10*time.Minute+30*time.Second))
 			},
 			command: "timedatectl status",
 			mended:  func(t *testing.T) { h.lease(t, "bellwether-prod-1", v1alpha1.LeaseName, time.Now()) }},

@@ -24,7 +24,9 @@ func (w *world) stops(t *testing.T, because func(v1alpha1.OperatorRolloutStatus)
 		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "echo-1"}, ro); err != nil {
 			return err
 		}
-		w.onlyAdopted(t)
+		if err := w.onlyAdopted(t); err != nil {
+			return err
+		}
 		if !because(ro.Status) {
 			return fmt.Errorf("%s: %s; held back: %+v", ro.Status.Phase, ro.Status.Message, ro.Status.HeldBack)
 		}
@@ -45,16 +47,19 @@ func halted(s v1alpha1.OperatorRolloutStatus) bool {
 	return s.Phase == v1alpha1.RolloutHalted && strings.Contains(s.Message, "it loses data")
 }
 
-func (w *world) onlyAdopted(t *testing.T) {
+func (w *world) onlyAdopted(t *testing.T) error {
 	t.Helper()
 	var installs v1alpha1.OperatorInstallList
-	must(t, w.List(t.Context(), &installs))
+	if err := w.List(t.Context(), &installs); err != nil {
+		return err
+	}
 	for _, o := range installs.Items {
 		a := o.Spec.Admission
 		if o.Spec.Operator.Namespace == w.namespace && a != nil && !a.Adopted {
 			t.Fatalf("%s was admitted to %s by %s", o.Spec.Cluster, a.Release.Version, a.Rollout)
 		}
 	}
+	return nil
 }
 
 // TestAdoption is a hub that has lost its objects. It admits no cluster before that has reported, adopts what one of
@@ -119,7 +124,9 @@ func adopts(t *testing.T, h *harness, test adoption) {
 func (w *world) adopted(t *testing.T, hash, held string) {
 	t.Helper()
 	eventually(t, func() error {
-		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(w.operator), w.operator))
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(w.operator), w.operator); err != nil {
+			return err
+		}
 		a, err := w.installOn("a")
 		if err != nil {
 			return err

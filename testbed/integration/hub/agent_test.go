@@ -21,12 +21,14 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// leaseSeconds is short, so that tests need not wait long for an agent to be
-// missed.
 const (
-	leaseSeconds = 5
+	// longLease is that of an agent that is not to be missed, however busy the machine is, and shortLease that of one
+	// that is missed where it does not go on renewing.
+	longLease, shortLease = 10 * time.Minute, 15 * time.Second
+	// lastLease is in the last renewal of an agent that is to be missed at once.
+	lastLease = time.Second
 	// leaseRenewal is how often the agent's program renews its Lease in these tests.
-	leaseRenewal = time.Second
+	leaseRenewal = 5 * time.Second
 )
 
 // agent plays a cluster's agent with a token of its ServiceAccount.
@@ -38,6 +40,9 @@ type agent struct {
 	cluster   *v1alpha1.FleetCluster
 	namespace string
 
+	// lease is how long a renewal is good for: longLease unless the test sets something else, while the agent is not
+	// alive.
+	lease time.Duration
 	// bad is a version that stalls; the test sets it before the agent works.
 	bad string
 	// kept is what the cluster keeps from a hub that is lost; the test sets it before the
@@ -58,7 +63,7 @@ func (h *harness) join(t *testing.T, cluster *v1alpha1.FleetCluster) *agent {
 	t.Cleanup(func() { h.sweep(cluster) })
 	h.reaches(t, cluster, "False NeverJoined")
 	a := &agent{Client: h.as(t, h.agentConfig(t, cluster)), h: h, cluster: cluster,
-		namespace: v1alpha1.ClusterNamespace(cluster.Name), version: "test", olm: "0.46.0"}
+		namespace: v1alpha1.ClusterNamespace(cluster.Name), lease: longLease, version: "test", olm: "0.46.0"}
 	return a
 }
 
@@ -94,7 +99,7 @@ func accountOf(cluster *v1alpha1.FleetCluster) *corev1.ServiceAccount {
 		Name: v1alpha1.AgentServiceAccount}}
 }
 
-// live renews the Lease until the returned function is called.
+// live renews the Lease until the returned function is called, which returns when nothing is renewed any more.
 func (a *agent) live(t *testing.T) (die func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -109,7 +114,7 @@ func (a *agent) live(t *testing.T) (die func()) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				once, cancel := context.WithTimeout(ctx, time.Second)
+				once, cancel := context.WithTimeout(ctx, 5*time.Second)
 				_ = a.renew(once) // the next one will do
 				cancel()
 			}
@@ -121,8 +126,15 @@ func (a *agent) live(t *testing.T) (die func()) {
 	}
 }
 
+// goes renews the Lease for the last time.
+func (a *agent) goes(t *testing.T) {
+	t.Helper()
+	a.lease = lastLease
+	must(t, a.renew(t.Context()))
+}
+
 func (a *agent) renew(ctx context.Context) error {
-	holder, seconds, now := "test", int32(leaseSeconds), metav1.NowMicro()
+	holder, seconds, now := "test", int32(a.lease.Seconds()), metav1.NowMicro()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: v1alpha1.LeaseName}}
 	_, err := controllerutil.CreateOrPatch(ctx, a.Client, lease, func() error {
 		a.mu.Lock()

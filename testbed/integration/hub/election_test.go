@@ -32,7 +32,7 @@ import (
 )
 
 // electionLease is what the hubs of these tests are told with --leader-election-lease-duration.
-const electionLease = 15 * time.Second
+const electionLease = 30 * time.Second
 
 // standby is the hub's program on a cluster of its own, one of several that agree through a lock cluster.
 type standby struct {
@@ -77,11 +77,12 @@ func (s *standby) start(t *testing.T) {
 	if s.lockKubeconfig == "" {
 		lock = []string{"--leader-election-namespace", hubNamespace}
 	}
+	path := testenv.Binary(t, build.Hub) // before ports are chosen, as it may have to be built
 	must(t, loopback.OnFreePorts(t.Context(), 2, func(ports []int) error {
 		s.health, s.metrics = loopback.Address(ports[0]), loopback.Address(ports[1])
 		var err error
 		s.process, err = process.Start(process.Spec{
-			Name: "hub-" + s.name, Path: testenv.Binary(t, build.Hub), Dir: dir, Log: filepath.Join(dir, "hub.log"),
+			Name: "hub-" + s.name, Path: path, Dir: dir, Log: filepath.Join(dir, "hub.log"),
 			Args: append([]string{"--kubeconfig", s.cluster.Kubeconfig(),
 				"--leader-election-lease-duration", electionLease.String(), "--rules-namespace", "default",
 				"--metrics-bind-address", s.metrics, "--health-probe-bind-address", s.health}, lock...),

@@ -29,6 +29,7 @@ func TestClusterJoinsAndIsMissed(t *testing.T) {
 	h := start(t)
 	cluster := fleetCluster("joins")
 	a := h.join(t, cluster)
+	a.lease = shortLease
 	if diff := cmp.Diff("bellwether-joins", cluster.Status.Namespace); diff != "" {
 		t.Errorf("namespace (-want +got):\n%s", diff)
 	}
@@ -38,7 +39,7 @@ func TestClusterJoinsAndIsMissed(t *testing.T) {
 	if diff := cmp.Diff(want, cluster.Status.Versions); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
-	holds(t, (leaseSeconds+1)*time.Second, func() error { return h.is(t, cluster, "True Succeeded") })
+	holds(t, shortLease+time.Second, func() error { return h.is(t, cluster, "True Succeeded") })
 
 	a.setOLM("")
 	h.reaches(t, cluster, "Stalled OLMMissing", "install OLM")
@@ -64,13 +65,15 @@ func TestClusterJoinsAndIsMissed(t *testing.T) {
 func TestHubThatWasBlind(t *testing.T) {
 	h := start(t)
 	cluster := fleetCluster("blind")
-	defer h.join(t, cluster).live(t)()
+	a := h.join(t, cluster)
+	a.lease = shortLease
+	defer a.live(t)()
 	h.reaches(t, cluster, "True Succeeded")
 	since := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionOnline).LastTransitionTime
 	h.cluster.KillAPIServer()
-	<-time.After((leaseSeconds + 1) * time.Second)
+	<-time.After(shortLease + time.Second)
 	must(t, h.cluster.RestartAPIServer(t.Context()))
-	holds(t, (leaseSeconds+2)*time.Second, func() error {
+	holds(t, shortLease+2*time.Second, func() error {
 		if err := h.is(t, cluster, "True Succeeded"); err != nil {
 			return err
 		}
@@ -90,6 +93,8 @@ func TestTransitionsAreTold(t *testing.T) {
 	h.reaches(t, cluster, "True Succeeded")
 	a.loseAPIServer("2026-11-22T02:00:00Z")
 	must(t, a.renew(t.Context()))
+	h.reaches(t, cluster, "Stalled APIServerUnreachable")
+	a.goes(t)
 	h.reaches(t, cluster, "Stalled AgentOffline")
 	want := []string{"Normal NeverJoined", "Normal Succeeded", "Warning APIServerUnreachable", "Warning AgentOffline"}
 	eventually(t, func() error {
@@ -143,16 +148,19 @@ func TestRestartedHubKeepsWhatItKnew(t *testing.T) {
 	h := start(t)
 	online, offline := fleetCluster("restart-online"), fleetCluster("restart-offline")
 	alive, dead := h.join(t, online), h.join(t, offline)
+	alive.lease = shortLease
 	defer alive.live(t)()
-	must(t, dead.renew(t.Context()))
+	dead.goes(t)
 	h.reaches(t, online, "True Succeeded")
 	h.reaches(t, offline, "Stalled AgentOffline")
 	h.restartHub(t)
-	holds(t, (leaseSeconds+1)*time.Second, func() error {
+	holds(t, shortLease+time.Second, func() error {
 		return errors.Join(h.is(t, online, "True Succeeded"), h.is(t, offline, "Stalled AgentOffline"))
 	})
+	dead.lease = longLease
 	must(t, dead.renew(t.Context()))
 	h.reaches(t, offline, "True Succeeded")
+	dead.goes(t)
 	h.reaches(t, offline, "Stalled AgentOffline")
 }
 
@@ -286,7 +294,7 @@ func TestOffboarding(t *testing.T) {
 	t.Run("an offline one is not waited for with Orphan", func(t *testing.T) {
 		cluster := fleetCluster("leaves-offline")
 		a := h.join(t, cluster)
-		must(t, a.renew(t.Context()))
+		a.goes(t)
 		a.hold(t, h.install(t, cluster.Name, operator))
 		h.reaches(t, cluster, "Stalled AgentOffline")
 		must(t, h.Delete(t.Context(), cluster))
@@ -297,7 +305,7 @@ func TestOffboarding(t *testing.T) {
 		cluster := fleetCluster("leaves-waiting")
 		cluster.Spec.Offboarding = v1alpha1.RemovalUninstall
 		a := h.join(t, cluster)
-		must(t, a.renew(t.Context()))
+		a.goes(t)
 		a.hold(t, h.install(t, cluster.Name, operator))
 		h.reaches(t, cluster, "Stalled AgentOffline")
 		must(t, h.Delete(t.Context(), cluster))

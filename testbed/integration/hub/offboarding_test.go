@@ -28,7 +28,7 @@ func (h *harness) leavingCluster(t *testing.T, name string, timeout time.Duratio
 	cluster.Spec.Offboarding = v1alpha1.RemovalUninstall
 	cluster.Spec.OffboardingTimeout = &metav1.Duration{Duration: timeout}
 	a := h.join(t, cluster)
-	must(t, a.renew(t.Context()))
+	a.goes(t)
 	for _, name := range []string{"echo", "silent"} {
 		install := h.install(t, cluster.Name, v1alpha1.OperatorReference{Namespace: "team", Name: name})
 		a.hold(t, install)

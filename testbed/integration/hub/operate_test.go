@@ -38,11 +38,12 @@ func startReplica(t *testing.T, c *cluster.Cluster, name string, more ...string)
 	t.Helper()
 	dir := t.TempDir()
 	r := &replica{level: filepath.Join(dir, "level"), log: filepath.Join(dir, "hub.log")}
+	path := testenv.Binary(t, build.Hub) // before ports are chosen, as it may have to be built
 	must(t, loopback.OnFreePorts(t.Context(), 2, func(ports []int) error {
 		r.health, r.pprof = loopback.Address(ports[0]), loopback.Address(ports[1])
 		var err error
 		r.process, err = process.Start(process.Spec{
-			Name: "hub-" + name, Path: testenv.Binary(t, build.Hub), Dir: dir, Log: r.log,
+			Name: "hub-" + name, Path: path, Dir: dir, Log: r.log,
 			Args: append([]string{"--kubeconfig", c.Kubeconfig(), "--leader-election-namespace", "default",
 				"--leader-election-lease-duration", electionLease.String(), "--metrics-bind-address", "0",
 				"--health-probe-bind-address", r.health, "--pprof-bind-address", r.pprof, "--log-level-file", r.level},
@@ -81,7 +82,7 @@ func TestOperability(t *testing.T) {
 			"--leader-election-namespace", "default", "--timeout", timeout).CombinedOutput()
 		return string(out), err
 	}
-	if out, err := check("1s"); err == nil || !strings.Contains(out, "a replica of the hub leads") {
+	if out, err := check("20s"); err == nil || !strings.Contains(out, "a replica of the hub leads") {
 		t.Errorf("without a hub the check says %q, %v", out, err)
 	}
 	a := startReplica(t, c, "a")

@@ -88,17 +88,18 @@ func (h *harness) startProgramAt(t *testing.T, c *v1alpha1.FleetCluster,
 	must(t, p.own.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
 		Name: credentialsSecret}}))
 	p.use(t, token(p))
+	path := testenv.Binary(t, build.Agent) // before a port is chosen, as it may have to be built
 	must(t, loopback.OnFreePorts(t.Context(), 1, func(ports []int) error {
 		p.health = loopback.Address(ports[0])
 		var err error
 		p.process, err = process.Start(process.Spec{
-			Name: "agent-" + c.Name, Path: testenv.Binary(t, build.Agent), Dir: dir, Log: p.log,
+			Name: "agent-" + c.Name, Path: path, Dir: dir, Log: p.log,
 			Args: []string{"--cluster", c.Name, "--hub-kubeconfig", p.hubKubeconfig,
 				"--kubeconfig", p.local.Kubeconfig(),
 				"--own-namespace", metav1.NamespaceDefault, "--hub-kubeconfig-secret", credentialsSecret,
 				"--view-bind-address", "127.0.0.1", "--metrics-bind-address", "0",
-				"--health-probe-bind-address", p.health, "--lease-renew-interval", "1s",
-				"--lease-duration", "10s"},
+				"--health-probe-bind-address", p.health, "--lease-renew-interval", leaseRenewal.String(),
+				"--lease-duration", "30s"},
 		})
 		return err
 	}))
@@ -263,7 +264,9 @@ func TestARevokedAgentJoinsAgain(t *testing.T) {
 	p.saysRefused(t)
 	h.reaches(t, p.cluster, "Stalled AccessRevoked", "bellwether fleet join revoked")
 	eventually(t, func() error {
-		must(t, h.Get(t.Context(), client.ObjectKeyFromObject(p.cluster), p.cluster))
+		if err := h.Get(t.Context(), client.ObjectKeyFromObject(p.cluster), p.cluster); err != nil {
+			return err
+		}
 		online := conditions.Get(p.cluster.Status.Conditions, v1alpha1.ConditionOnline)
 		if online.Status != metav1.ConditionFalse || online.Reason != v1alpha1.ReasonAccessRevoked {
 			return fmt.Errorf("%w: Online is %s %s", errNotYet, online.Status, online.Reason)

@@ -144,6 +144,7 @@ func (h *harness) timeIsExcluded(t *testing.T, namespace string) {
 // removalIsSilenced has a cluster that is being removed.
 func (h *harness) removalIsSilenced(t *testing.T) {
 	leaving := fleetCluster("leaving")
+	leaving.Spec.Offboarding = v1alpha1.RemovalUninstall // its agent, which never answers, is waited for
 	a := h.join(t, leaving)
 	install := h.install(t, leaving.Name, v1alpha1.OperatorReference{Namespace: "team", Name: "echo"})
 	a.hold(t, install)
@@ -151,8 +152,10 @@ func (h *harness) removalIsSilenced(t *testing.T) {
 	own := &v1alpha1.AlertSilence{}
 	eventually(t, func() error {
 		var all v1alpha1.AlertSilenceList
-		must(t, h.List(t.Context(), &all, client.InNamespace(hubNamespace),
-			client.MatchingLabels{v1alpha1.LabelAutomaticSilence: silences.CauseRemoval}))
+		if err := h.List(t.Context(), &all, client.InNamespace(hubNamespace),
+			client.MatchingLabels{v1alpha1.LabelAutomaticSilence: silences.CauseRemoval}); err != nil {
+			return err
+		}
 		if len(all.Items) != 1 {
 			return fmt.Errorf("%d silences of removed clusters, want 1", len(all.Items))
 		}

@@ -50,7 +50,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	bellwether(t, c, "install", "hub", "--wait=false")
 	helm := h.installMember(t, "prod-1")
 	hub := startReplica(t, c, "uninstalled", "--leader-election-namespace", hubNamespace,
-		"--rules-namespace", hubNamespace)
+		"--rules-namespace", hubNamespace, "--leader-election-lease-duration", "10m") // nobody waits for the lease
 	member := h.join(t, fleetCluster("prod-1"))
 	defer member.live(t)()
 	member.work(t)

@@ -28,13 +28,13 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 	w.operator.Spec.Install.Drift = v1alpha1.DriftCorrect
 	w.operator.Spec.Backup = &v1alpha1.BackupPolicy{Schedule: "@daily"}
 	w.operator.Spec.StorageMigration = v1alpha1.StorageMigrationAutomatic
-	w.create()
-	must(t, w.Create(t.Context(), &v1alpha1.OperatorSLO{
+	must(t, w.Create(t.Context(), &v1alpha1.OperatorSLO{ // before the hub makes one of that name
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "echo"},
 		Spec: v1alpha1.OperatorSLOSpec{Operator: "echo",
 			Services: []v1alpha1.ProbedService{{Name: "web", Port: 80}},
 			Monitor:  &v1alpha1.PodMetrics{Port: "metrics"}},
 	}))
+	w.create()
 	w.reaches(t, w.operator, "True Succeeded", "1 of 1 clusters run 1.0.0")
 	install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.ClusterNamespace(w.agents["a"].cluster.Name), Name: w.namespace + ".echo"}}

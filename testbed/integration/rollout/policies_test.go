@@ -4,6 +4,7 @@
 package rollout
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -61,8 +62,19 @@ func TestRolloutPolicy(t *testing.T) {
 	w.reaches(ro, v1alpha1.RolloutProgressing, "wave rest waits for gate "+gate)
 
 	w.change(p, func() { p.Spec.MinWaves = new(int32(3)) })
+	const problem = "asks for at least 3 waves, and the clusters are in 2"
+	w.reaches(ro, v1alpha1.RolloutHalted, "PolicyNotMet", problem)
 	approve("rest")
-	w.reaches(ro, v1alpha1.RolloutHalted, "PolicyNotMet", "asks for at least 3 waves, and the clusters are in 2")
+	w.eventually(func() error { // the hub has seen the approval
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
+			return err
+		}
+		if ro.Status.ObservedGeneration != ro.Generation {
+			return fmt.Errorf("generation %d of %d was observed", ro.Status.ObservedGeneration, ro.Generation)
+		}
+		return nil
+	})
+	w.reaches(ro, v1alpha1.RolloutHalted, "PolicyNotMet", problem)
 	if got := w.witness.admittedBy(ro.Name); len(got) != 1 {
 		t.Errorf("admitted while a policy is not met: %v", got)
 	}

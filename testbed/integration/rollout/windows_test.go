@@ -69,10 +69,11 @@ func TestWindowOpens(t *testing.T) {
 	w.runAgents()
 	defer w.startHub()()
 	w.enrollMany(2)
-	opens := time.Now().Add(8 * time.Second).Truncate(time.Second)
-	w.window(v1alpha1.WindowAllow, opens, time.Hour, nil)
+	window := w.window(v1alpha1.WindowAllow, time.Now().Add(time.Hour), time.Hour, nil)
 	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
 	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed")
+	opens := time.Now().Add(8 * time.Second).Truncate(time.Second)
+	w.change(window, func() { window.Spec.Start = opens.UTC().Format("2006-01-02T15:04:05") })
 	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
 	if at := ro.Status.Waves[0].StartedAt; at == nil || at.Time.Before(opens) {
 		t.Errorf("the wave started at %s, the window opened at %s", at, opens)
