@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	apiServerLimit = 2 * time.Minute
+	apiServerLimit = 5 * time.Minute
 	// unservedRange is where the addresses of Services come from if nothing serves them.
 	unservedRange = "10.0.0.0/16"
 	// Issuer is the issuer and the audience of ServiceAccount tokens.

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	componentLimit = 2 * time.Minute
+	componentLimit = 5 * time.Minute
 	// Node is the name of the one node that a pod runner registers.
 	Node = "node-1"
 )

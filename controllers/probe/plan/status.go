@@ -28,14 +28,19 @@ type Verdict struct {
 // HasSameOutcome tells whether two verdicts say the same about the endpoint,
 // regardless of when they were reached. Only a change is written to the object.
 func (v Verdict) HasSameOutcome(other Verdict) bool {
-	return v.At.IsZero() == other.At.IsZero() && v.URL == other.URL && v.reason() == other.reason()
+	return v.At.IsZero() == other.At.IsZero() && v.URL == other.URL && v.cause() == other.cause()
 }
 
-func (v Verdict) reason() string {
-	if v.Failure == nil {
-		return ""
+// cause is a failure without what differs between requests, such as ports and durations. Where no request was made, a
+// reason has several causes, and the message says which.
+func (v Verdict) cause() Failure {
+	switch {
+	case v.Failure == nil:
+		return Failure{}
+	case v.URL == "":
+		return *v.Failure
 	}
-	return v.Failure.Reason
+	return Failure{Reason: v.Failure.Reason}
 }
 
 // Input is everything that the status depends on.
@@ -119,7 +124,7 @@ func setFailed(status *v1alpha1.EndpointProbeStatus, generation int64, v Verdict
 		status.URL = v.URL
 	}
 	if previous.Status == metav1.ConditionFalse && previous.Reason == v.Failure.Reason &&
-		previous.ObservedGeneration == generation {
+		(v.URL != "" || previous.Message == v.Failure.Message) && previous.ObservedGeneration == generation {
 		return
 	}
 	conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, false, v.Failure.Reason,

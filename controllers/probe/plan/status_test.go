@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -83,6 +84,35 @@ func TestHasSameOutcome(t *testing.T) {
 	} {
 		if got := base.HasSameOutcome(tc.other); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// TestACauseThatChangesIsReported: what keeps an endpoint from being probed has few reasons, and a message for each
+// cause.
+func TestACauseThatChangesIsReported(t *testing.T) {
+	unresolved := func(at time.Time, message string) Verdict {
+		return Verdict{At: at, Failure: &Failure{Reason: v1alpha1.ReasonSecretUnavailable, Message: message}}
+	}
+	first, same := unresolved(noon, "cannot read Secret a: timeout"), unresolved(noon.Add(time.Hour),
+		"cannot read Secret a: timeout")
+	other := unresolved(noon.Add(time.Hour), "Secret a does not exist")
+	if !first.HasSameOutcome(same) || first.HasSameOutcome(other) {
+		t.Errorf("the same cause is the same: %v, another one: %v", first.HasSameOutcome(same),
+			first.HasSameOutcome(other))
+	}
+	probe := &v1alpha1.EndpointProbe{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+	for _, step := range []struct {
+		verdict Verdict
+		says    string
+		at      time.Time
+	}{{first, first.Failure.Message, noon}, {same, first.Failure.Message, noon},
+		{other, other.Failure.Message, noon.Add(time.Hour)}} {
+		probe.Status = Status(Input{Probe: probe, Verdicts: map[string]Verdict{"": step.verdict}})
+		success := conditions.Get(probe.Status.Conditions, v1alpha1.ConditionSuccess)
+		if last := probe.Status.LastFailure; success.Message != step.says || last.Message != step.says ||
+			!last.Time.Time.Equal(step.at) {
+			t.Errorf("the status says %q and %+v, want %q at %s", success.Message, last, step.says, step.at)
 		}
 	}
 }

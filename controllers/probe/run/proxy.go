@@ -84,14 +84,17 @@ func (p *session) setFailure(err error) {
 	}
 }
 
-// count counts received bytes, and records a failure if they reach the limit.
-func (p *session) count(n int64) {
-	p.mu.Lock()
-	p.received += n
-	p.mu.Unlock()
-	if n >= p.cost.stream() {
-		p.setFailure(tooLargeError{p.cost.body})
-	}
+// countedWriter counts what the prober receives before it has it, so that all of it is counted when the run is over.
+type countedWriter struct {
+	io.Writer
+	session *session
+}
+
+func (c countedWriter) Write(b []byte) (int, error) {
+	c.session.mu.Lock()
+	c.session.received += int64(len(b))
+	c.session.mu.Unlock()
+	return c.Writer.Write(b)
 }
 
 // steps returns how many steps the expressions took at most, besides the evaluation of spec.http.json.
@@ -195,8 +198,10 @@ func forward(p *session, reader *bufio.Reader, client, server net.Conn) {
 			_ = half.CloseWrite()
 		}
 	}()
-	n, _ := io.CopyBuffer(plainWriter{client}, io.LimitReader(server, p.cost.stream()), make([]byte, proxyBuffer))
-	p.count(n)
+	n, _ := io.CopyBuffer(countedWriter{client, p}, io.LimitReader(server, p.cost.stream()), make([]byte, proxyBuffer))
+	if n >= p.cost.stream() {
+		p.setFailure(tooLargeError{p.cost.body})
+	}
 	_ = client.Close()
 	_ = server.Close()
 	<-done

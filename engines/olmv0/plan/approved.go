@@ -42,7 +42,7 @@ func (in Input) isStale(p InstallPlan) bool {
 func (in Input) isOutdated(p InstallPlan) bool {
 	ofNext := func(s StepSource) bool { return s.CSV == in.Offer.Next }
 	isWrong := !in.isAdmitted(p) || slices.ContainsFunc(in.foreignSources(p), ofNext)
-	return in.hasUnsubscribed(p) || isWrong && len(in.ofOtherPackages(p)) == 0
+	return in.hasUnsubscribed(p) && !in.isNew(p) || isWrong && len(in.ofOtherPackages(p)) == 0
 }
 
 // foreignSources returns the steps of a plan that do not come from the view. What they install may have the names of
@@ -55,6 +55,9 @@ func (in Input) foreignSources(p InstallPlan) []StepSource {
 			s.Namespace == in.Install.Spec.Admission.Release.TargetNamespace()
 	})
 }
+
+// isNew tells whether OLM may not have noted yet which Subscriptions a plan is for.
+func (in Input) isNew(p InstallPlan) bool { return in.Now.Sub(p.Created) < subscribeGrace }
 
 // hasUnsubscribed tells whether a plan holds a CSV whose Subscription is gone:
 // nothing subscribes to it, and the plan does not create a Subscription for it.
@@ -99,6 +102,11 @@ func (d *decision) planApproved(in Input) *finding {
 		return nil
 	}
 	release := in.Install.Spec.Admission.Release
+	if in.hasUnsubscribed(*p) && in.isNew(*p) && !p.Approved {
+		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+			"InstallPlan %s is new and also holds %s: it is looked at again once OLM has noted which Subscriptions it "+
+				"is for.", p.Name, strings.Join(in.ofOtherPackages(*p), ", "))}
+	}
 	if others := in.ofOtherPackages(*p); len(others) > 0 && !p.Approved {
 		return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem,
 			message: fmt.Sprintf(

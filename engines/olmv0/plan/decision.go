@@ -29,6 +29,9 @@ func newDecision(in Input) *decision {
 // details names the objects that are there for this install.
 func details(in Input) *v1alpha1.OLMStatus {
 	o := &v1alpha1.OLMStatus{ViewAddress: in.View.Address, Route: in.Offer.Route}
+	if before := in.Install.Status.OLM; before != nil && in.Offer.Pending != "" {
+		o.Route = before.Route
+	}
 	if in.Cluster.CatalogSource != nil {
 		o.CatalogSource = in.Cluster.CatalogSource.Name
 	}

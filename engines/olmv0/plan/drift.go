@@ -77,11 +77,14 @@ func (c Cluster) FieldsOf(kind, name string) []drift.Field {
 }
 
 // notCompared says that it cannot be known whether what is installed differs from
-// the bundle. It returns nil where the catalog was not read, which another condition
+// the bundle. It returns nil where the catalog cannot be read, which another condition
 // tells of.
 func (in Input) notCompared() *engines.Drift {
 	o := in.Offer
-	if !in.runsTarget() || o.Pending != "" || o.Problem != nil || o.Blocked != "" || o.Expected != nil {
+	if in.runsTarget() && o.Pending != "" {
+		return &engines.Drift{Unknown: "What is installed is not compared with the bundle yet. " + o.Pending}
+	}
+	if !in.runsTarget() || o.Problem != nil || o.Blocked != "" || o.Expected != nil {
 		return nil
 	}
 	return &engines.Drift{Unknown: fmt.Sprintf("%s is not compared with the bundle, because the agent does not have "+

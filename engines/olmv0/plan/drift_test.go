@@ -17,6 +17,20 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 )
 
+// TestWhatOLMHasIsKeptWhileACatalogIsRead: how OLM got what runs does not change by that.
+func TestWhatOLMHasIsKeptWhileACatalogIsRead(t *testing.T) {
+	in := running("Succeeded")
+	in.Install.Status.OLM = &v1alpha1.OLMStatus{Route: v1alpha1.RouteInline}
+	in.Offer = Offer{Pending: "Reading catalog c since noon."}
+	if _, status := decide(in); status.OLM.Route != v1alpha1.RouteInline {
+		t.Errorf("the route is %q", status.OLM.Route)
+	}
+	in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonCatalogUnreachable, Message: "No route."}}
+	if _, status := decide(in); status.OLM.Route != "" {
+		t.Errorf("of a catalog that cannot be read, the route is %q", status.OLM.Route)
+	}
+}
+
 func TestDrift(t *testing.T) {
 	inCSV := drift.Field{Kind: KindCSV, Name: v1, Path: "spec.install.spec.deployments[echo].spec.replicas"}
 	inDeployment := drift.Field{Kind: KindDeployment, Name: "echo", Path: "spec.replicas"}
@@ -97,6 +111,12 @@ func TestDrift(t *testing.T) {
 				in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonCatalogUnreachable, Message: "No route."}}
 			}),
 			ready: v1alpha1.ReasonSucceeded,
+		},
+		"the catalog is being read": {
+			in: drifting(func(in *Input) {
+				in.Cluster.Compared, in.Offer = false, Offer{Pending: "Reading catalog c since noon."}
+			}),
+			drifted: v1alpha1.ReasonNotCompared, ready: v1alpha1.ReasonSucceeded, message: "Reading catalog c since noon.",
 		},
 		"OLM installs again what had succeeded": {
 			in: drifting(func(in *Input) {

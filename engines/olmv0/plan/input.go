@@ -342,6 +342,9 @@ const (
 	// reinstallGrace is how long after OLM began an installation it is not made to
 	// begin again.
 	reinstallGrace = 30 * time.Second
+	// subscribeGrace is how long after it made an InstallPlan OLM may take to note in a
+	// Subscription that the plan is for it.
+	subscribeGrace = 10 * time.Second
 	// inertAfter is when an InstallPlan that was approved before OLM asked for
 	// it is given up (olm.md, fact 4).
 	inertAfter = time.Minute

@@ -434,6 +434,12 @@ func TestNext(t *testing.T) {
 			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
+		"a new plan with a CSV that nobody admitted waits: OLM notes later whose it is": {
+			with(planned("RequiresApproval", v1, "stranger.v9"), func(in *Input) {
+				in.Cluster.InstallPlans[0].Created = now.Add(-time.Second)
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+		},
 		"a dependency that nobody admitted is neither approved nor deleted": {
 			with(planned("RequiresApproval", v1, "stranger.v9"),
 				func(in *Input) { in.Cluster.InstallPlans[0].Subscribes = []string{"stranger.v9"} }),

@@ -9,11 +9,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,8 +68,7 @@ type harness struct {
 	// usual ones.
 	cache string
 	args  []string
-	// ports are the agent's own, below those that the kernel gives to clients,
-	// so that they are free when it is started again.
+	// ports are the agent's own, so that they are free when it is started again.
 	ports string
 	// operator names the ManagedOperator that the test plays the rollout for.
 	operator string
@@ -103,11 +102,20 @@ func startOn(t *testing.T, hub, c *cluster.Cluster, name string, args ...string)
 		namespace: v1alpha1.ClusterNamespace(name),
 		cache:     t.TempDir(), args: args, operator: "echo",
 	}
-	first := 10000 + 100*mathrand.IntN(200)
-	h.ports = fmt.Sprintf("%d-%d", first, first+99)
+	h.ports = viewPorts(100)
 	h.must(h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 	h.startAgent()
 	return h
+}
+
+// ranges counts the ranges of ports that were given to agents.
+var ranges atomic.Int32
+
+// viewPorts gives each agent of this process ports of its own, at most 100: none of them is another's while it is
+// started again. They are below those of the testbed's servers, and below those that the kernel gives to clients.
+func viewPorts(n int) string {
+	first := 10000 + 100*(int(ranges.Add(1))%50)
+	return fmt.Sprintf("%d-%d", first, first+n-1)
 }
 
 func clientOf(t *testing.T, c *cluster.Cluster) client.Client {

@@ -5,9 +5,7 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"io"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -70,9 +68,8 @@ func startHosting(t *testing.T, c *cluster.Cluster, namespace string) *hosting {
 // member is a cluster that is hosted, reached by an address of its own.
 func (h *hosting) member(name, operator, address string) *harness {
 	h.t.Helper()
-	first := 10000 + 100*mathrand.IntN(200)
 	m := &harness{Client: h.Client, t: h.t, whole: h.t, hub: h.hub, cluster: h.cluster, name: name,
-		namespace: v1alpha1.ClusterNamespace(name), ports: fmt.Sprintf("%d-%d", first, first+9), operator: operator}
+		namespace: v1alpha1.ClusterNamespace(name), ports: viewPorts(10), operator: operator}
 	h.must(h.Create(h.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}}))
 	h.addMember(m, address)
 	return m

@@ -19,7 +19,7 @@ import (
 )
 
 // migrated is how many custom resources are stored anew.
-const migrated = 300
+const migrated = 600
 
 // TestStorageMigration has the agent store custom resources anew after an upgrade
 // changed their storage version, and kills it while it does. Afterwards etcd has the

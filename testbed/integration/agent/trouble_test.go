@@ -17,6 +17,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -351,6 +352,10 @@ func notUpgradeable(h *harness) {
 		h.must(h.Patch(h.t.Context(), condition, patch))
 	}
 	set(metav1.ConditionFalse)
+	h.eventually("OLM has taken the condition up", func() bool {
+		return h.Get(h.t.Context(), key, condition) == nil &&
+			meta.IsStatusConditionFalse(condition.Status.Conditions, "Upgradeable")
+	})
 	h.to(pin, "1.1.0")
 	h.stalls(v1alpha1.ReasonNotUpgradeable, "holding.v1.0.0", "migrating the store, 40% done", "spec.overrides")
 	set(metav1.ConditionTrue)
@@ -367,21 +372,26 @@ func severalHops(h *harness) {
 	h.runs()
 	h.only("1.2.0")
 	var succeeded, planned metav1.Time
-	var events corev1.EventList
-	h.must(h.List(h.t.Context(), &events, client.InNamespace(h.operator)))
-	for _, event := range events.Items {
-		if event.InvolvedObject.Name == csvName(h.operator, "1.1.0") &&
-			event.Reason == string(operatorsv1alpha1.CSVReasonInstallSuccessful) &&
-			strings.Contains(event.Message, "completed") {
-			succeeded = event.FirstTimestamp
+	h.eventually("OLM's Event that 1.1.0 succeeded", func() bool { // OLM sends them slowly
+		var events corev1.EventList
+		if err := h.List(h.t.Context(), &events, client.InNamespace(h.operator)); err != nil {
+			return false
 		}
-	}
+		for _, event := range events.Items {
+			if event.InvolvedObject.Name == csvName(h.operator, "1.1.0") &&
+				event.Reason == string(operatorsv1alpha1.CSVReasonInstallSuccessful) &&
+				strings.Contains(event.Message, "completed") {
+				succeeded = event.FirstTimestamp
+			}
+		}
+		return !succeeded.IsZero()
+	})
 	for _, p := range h.plans() {
 		if strings.Join(p.Spec.ClusterServiceVersionNames, " ") == csvName(h.operator, "1.2.0") {
 			planned = p.CreationTimestamp
 		}
 	}
-	if succeeded.IsZero() || planned.IsZero() || planned.Before(&succeeded) {
+	if planned.IsZero() || planned.Before(&succeeded) {
 		h.t.Errorf("1.1.0 succeeded at %v, 1.2.0 was planned at %v", succeeded, planned)
 	}
 }
@@ -544,12 +554,12 @@ func adopted(h *harness) {
 // and nothing of it runs.
 func scaledToZero(h *harness) {
 	h.to(h.pin(line("1.0.0")...), "1.0.0")
-	oi := h.runs()
-	if drifted := conditions.Get(oi.Status.Conditions,
-		v1alpha1.ConditionDrifted); drifted.Reason != v1alpha1.ReasonInSync {
-		h.t.Errorf("Drifted is %+v before anything was changed", drifted)
-	}
-	h.scale(0)
+	h.runs()
+	h.inSync()
+	h.until("it is scaled to zero", func(oi *v1alpha1.OperatorInstall) bool {
+		h.scaleTo(0)
+		return conditions.Get(oi.Status.Conditions, v1alpha1.ConditionStalled).Reason == v1alpha1.ReasonScaledToZero
+	})
 	h.stalls(v1alpha1.ReasonScaledToZero, "Deployment scaled/scaled", "the bundle asks for 1")
 	h.drifts("Deployment scaled spec.replicas")
 	h.scale(1)
@@ -566,10 +576,9 @@ func driftIsCorrected(h *harness) {
 	oi.Spec.Drift = v1alpha1.DriftCorrect
 	h.must(h.Patch(h.t.Context(), oi, patch))
 
-	// OLM may still be installing, and then it sets the replicas itself, once.
 	h.until("the Deployment is scaled up again, and that is recorded", func(now *v1alpha1.OperatorInstall) bool {
-		if now.Status.Correction == nil && h.replicas() != 0 {
-			h.scale(0)
+		if now.Status.Correction == nil {
+			h.scaleTo(0)
 		}
 		oi = now
 		return now.Status.Correction != nil && h.replicas() == 1
@@ -609,8 +618,8 @@ func driftIsCorrected(h *harness) {
 		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{MinReplicas: &lowest, MaxReplicas: 3,
 			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment",
 				Name: h.operator}}})
-	h.scale(2)
 	h.until("the agent has seen the autoscaler's replicas", func(*v1alpha1.OperatorInstall) bool {
+		h.scaleTo(2)
 		return h.replicas() == 2 && h.available() == 2
 	})
 	oi = h.inSync()
@@ -632,6 +641,15 @@ func (h *harness) deployment() *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: h.meta(h.operator)}
 	h.must(h.Get(h.t.Context(), client.ObjectKeyFromObject(d), d))
 	return d
+}
+
+// scaleTo scales the operator's Deployment by hand where it is not so. OLM may still be installing, and then it sets the
+// replicas itself, once.
+func (h *harness) scaleTo(replicas int32) {
+	h.t.Helper()
+	if h.replicas() != replicas {
+		h.scale(replicas)
+	}
 }
 
 // scale scales the operator's Deployment by hand.
