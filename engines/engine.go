@@ -107,6 +107,9 @@ type Stage struct {
 // Drift is how what is installed differs from the admitted release as it is
 // configured.
 type Drift struct {
+	// Later is set where it is compared once what it needs was read. What was
+	// reported before stays.
+	Later bool
 	// Unknown is why it cannot be compared; empty where it was.
 	Unknown string
 	// Fields are the differing fields, sorted; empty where there are none.

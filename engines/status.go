@@ -124,6 +124,7 @@ func setDrifted(status *v1alpha1.OperatorInstallStatus, drift *Drift) {
 	switch {
 	case drift == nil:
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDrifted)
+	case drift.Later:
 	case drift.Unknown != "":
 		conditions.SetUnknown(&status.Conditions, status.ObservedGeneration, v1alpha1.ConditionDrifted,
 			v1alpha1.ReasonNotCompared, drift.Unknown)

@@ -82,7 +82,7 @@ func (c Cluster) FieldsOf(kind, name string) []drift.Field {
 func (in Input) notCompared() *engines.Drift {
 	o := in.Offer
 	if in.runsTarget() && o.Pending != "" {
-		return &engines.Drift{Unknown: "What is installed is not compared with the bundle yet. " + o.Pending}
+		return &engines.Drift{Later: true}
 	}
 	if !in.runsTarget() || o.Problem != nil || o.Blocked != "" || o.Expected != nil {
 		return nil

@@ -643,8 +643,8 @@ func (h *harness) deployment() *appsv1.Deployment {
 	return d
 }
 
-// scaleTo scales the operator's Deployment by hand where it is not so. OLM may still be installing, and then it sets the
-// replicas itself, once.
+// scaleTo scales the operator's Deployment by hand where it is not so. OLM may still be installing, and then it sets
+// the replicas itself, once.
 func (h *harness) scaleTo(replicas int32) {
 	h.t.Helper()
 	if h.replicas() != replicas {
