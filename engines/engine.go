@@ -107,8 +107,8 @@ type Stage struct {
 // Drift is how what is installed differs from the admitted release as it is
 // configured.
 type Drift struct {
-	// Later is set where it is compared once what it needs was read. What was
-	// reported before stays.
+	// Later is set while what it is compared with is still being read. The condition
+	// Drifted stays as it was.
 	Later bool
 	// Unknown is why it cannot be compared; empty where it was.
 	Unknown string

@@ -108,7 +108,6 @@ func (w *world) receive(out http.ResponseWriter, in *http.Request) {
 	}
 }
 
-// answers sets what the receiver answers from now on.
 // answers sets what the receiver answers from now on, and returns how many requests it had before.
 func (w *world) answers(status int, header http.Header) (asked int) {
 	w.mu.Lock()

@@ -72,7 +72,7 @@ func TestObserveLease(t *testing.T) {
 		{"the hub is blind", 100 * time.Second, func() { live.err = errors.New("no answer") }, online, false, true, 1},
 		{"and sees again: the agent has a whole period", 130 * time.Second, func() { live.err = nil }, online, true,
 			false, 0},
-		{"of which it has seen the whole", 141 * time.Second, func() {}, online, true, false, 1},
+		{"and another one from its first live read", 141 * time.Second, func() {}, online, true, false, 1},
 		{"which it lets pass", 182 * time.Second, func() {}, online, false, false, 1},
 		{"an offline cluster costs no live read", 250 * time.Second, func() {}, offline, false, false, 0},
 	}

@@ -24,7 +24,7 @@ type sighting struct {
 	// version is the resource version that the renewal was seen in.
 	version string
 	at      time.Time
-	// blind is whether the hub has not read past its cache since it failed to.
+	// blind is set if the newest read past the cache failed.
 	blind bool
 }
 

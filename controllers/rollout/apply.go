@@ -28,7 +28,7 @@ import (
 // faster, and the hub's own Lease waits behind them.
 const writers = 48
 
-// room is for the writers of all rollouts together. It is empty at first.
+// room bounds the writers of all rollouts together. Its zero value is ready for use.
 type room struct {
 	made sync.Once
 	of   *semaphore.Weighted

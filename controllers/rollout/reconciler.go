@@ -51,7 +51,8 @@ type Reconciler struct {
 	// seen is how far the client's cache of OperatorInstalls has come.
 	seen progress
 	// around are the reads past the cache of what all rollouts look at.
-	around  shared[surroundings]
+	around shared[surroundings]
+	// writing is what the writers of all rollouts share.
 	writing room
 }
 

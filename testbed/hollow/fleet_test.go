@@ -197,9 +197,17 @@ func TestWhatHappensIsWhatWasDrawn(t *testing.T) {
 	strategy.Waves[0].MaxFailures = &all // the first failures keep no cluster from being admitted
 	must(t, w.Set(w.ctx, stage.Operator(0, 0, map[string]string{stage.LabelFleet: fleetName}, strategy)))
 	var want []hollow.Installation
+	failed := int32(0)
 	for _, name := range w.names {
-		want = append(want, b.Of(name, catalogtest.BundleName(0, 0)))
+		drawn := b.Of(name, catalogtest.BundleName(0, 0))
+		if want = append(want, drawn); drawn.Fails {
+			failed++
+		}
 	}
+	must(t, w.UntilRollout(w.ctx, catalogtest.Version(0), func(ro *v1alpha1.OperatorRollout) bool {
+		of := ro.Status.Clusters
+		return of.Failed == failed && of.Succeeded == int32(len(w.names))-failed
+	}))
 	w.eventually(func() error {
 		byCluster := func(a, b hollow.Installation) int { return strings.Compare(a.Cluster, b.Cluster) }
 		got := slices.SortedFunc(slices.Values(w.fleet.Ended()), byCluster)

@@ -185,6 +185,7 @@ func TestServiceFollowsItsPods(t *testing.T) {
 			t.Fatalf("a pod that is not ready takes part: %s, %v", body, err)
 		}
 	}
+	b.eventually("connections still go to the others in turn", answersOf(ip, "one", "two", "three"))
 	for _, name := range []string{"one", "two", "three"} {
 		if err := b.client.CoreV1().Pods(b.ns).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)

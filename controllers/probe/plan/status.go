@@ -123,8 +123,9 @@ func setFailed(status *v1alpha1.EndpointProbeStatus, generation int64, v Verdict
 	if v.URL != "" {
 		status.URL = v.URL
 	}
-	if previous.Status == metav1.ConditionFalse && previous.Reason == v.Failure.Reason &&
-		(v.URL != "" || previous.Message == v.Failure.Message) && previous.ObservedGeneration == generation {
+	reported := Verdict{URL: v.URL, Failure: &Failure{Reason: previous.Reason, Message: previous.Message}}
+	if previous.Status == metav1.ConditionFalse && reported.cause() == v.cause() &&
+		previous.ObservedGeneration == generation {
 		return
 	}
 	conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, false, v.Failure.Reason,

@@ -84,7 +84,8 @@ func (p *session) setFailure(err error) {
 	}
 }
 
-// countedWriter counts what the prober receives before it has it, so that all of it is counted when the run is over.
+// countedWriter counts bytes before the prober has them, so that all of them are counted when the run is over. Like
+// plainWriter it hides ReadFrom.
 type countedWriter struct {
 	io.Writer
 	session *session

@@ -56,7 +56,7 @@ func (in Input) foreignSources(p InstallPlan) []StepSource {
 	})
 }
 
-// isNew tells whether OLM may not have noted yet which Subscriptions a plan is for.
+// isNew tells whether OLM made a plan so recently that it may not have recorded yet which Subscriptions it is for.
 func (in Input) isNew(p InstallPlan) bool { return in.Now.Sub(p.Created) < subscribeGrace }
 
 // hasUnsubscribed tells whether a plan holds a CSV whose Subscription is gone:
@@ -102,12 +102,13 @@ func (d *decision) planApproved(in Input) *finding {
 		return nil
 	}
 	release := in.Install.Spec.Admission.Release
-	if in.hasUnsubscribed(*p) && in.isNew(*p) && !p.Approved {
-		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"InstallPlan %s is new and also holds %s: it is looked at again once OLM has noted which Subscriptions it "+
-				"is for.", p.Name, strings.Join(in.ofOtherPackages(*p), ", "))}
-	}
 	if others := in.ofOtherPackages(*p); len(others) > 0 && !p.Approved {
+		if in.isNew(*p) && in.hasUnsubscribed(*p) {
+			return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+				"InstallPlan %s/%s, which OLM has just made, also holds %s, and no Subscription asks for that yet. "+
+					"The agent waits up to %s for OLM to record which one does.",
+				release.TargetNamespace(), p.Name, strings.Join(others, ", "), subscribeGrace)}
+		}
 		return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem,
 			message: fmt.Sprintf(
 				"InstallPlan %s/%s also holds %s, which no rollout admitted; it is not approved. Remove the "+

@@ -81,10 +81,12 @@ func (c Cluster) FieldsOf(kind, name string) []drift.Field {
 // tells of.
 func (in Input) notCompared() *engines.Drift {
 	o := in.Offer
-	if in.runsTarget() && o.Pending != "" {
+	switch {
+	case !in.runsTarget():
+		return nil
+	case o.Pending != "":
 		return &engines.Drift{Later: true}
-	}
-	if !in.runsTarget() || o.Problem != nil || o.Blocked != "" || o.Expected != nil {
+	case o.Problem != nil || o.Blocked != "" || o.Expected != nil:
 		return nil
 	}
 	return &engines.Drift{Unknown: fmt.Sprintf("%s is not compared with the bundle, because the agent does not have "+

@@ -77,7 +77,7 @@ func TestIdleAgentAsksTheHubOnceEachPeriod(t *testing.T) {
 		return through
 	}, h.newToken(t))
 	h.reaches(t, p.cluster, "Stalled OLMMissing")
-	const renewals = 5
+	const renewals = 10
 	eventually(t, func() error {
 		proxy.mu.Lock()
 		defer proxy.mu.Unlock()

@@ -100,7 +100,7 @@ func TestRolloutPolicyAsksForWindow(t *testing.T) {
 	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed", "asks for ChangeWindow "+window+", which does not exist")
 	must(t, w.Create(t.Context(), &v1alpha1.ChangeWindow{ObjectMeta: metav1.ObjectMeta{Name: window},
 		Spec: v1alpha1.ChangeWindowSpec{Type: v1alpha1.WindowAllow, Namespaces: []string{"of-nobody"},
-			Start:    time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05"),
+			Start:    time.Now().Add(-time.Hour).UTC().Format(windowTime),
 			Duration: metav1.Duration{Duration: 24 * time.Hour}}}))
 	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
 }

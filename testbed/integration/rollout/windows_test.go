@@ -14,6 +14,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
+// windowTime is how spec.start of a ChangeWindow is written.
+const windowTime = "2006-01-02T15:04:05"
+
 // window makes a ChangeWindow for the fleet of the test.
 func (w *world) window(kind v1alpha1.ChangeWindowType, start time.Time, duration time.Duration,
 	clusters map[string]string) *v1alpha1.ChangeWindow {
@@ -25,7 +28,7 @@ func (w *world) window(kind v1alpha1.ChangeWindowType, start time.Time, duration
 	cw := &v1alpha1.ChangeWindow{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 		Spec: v1alpha1.ChangeWindowSpec{
-			Type: kind, Reason: "as the test says", Start: start.UTC().Format("2006-01-02T15:04:05"),
+			Type: kind, Reason: "as the test says", Start: start.UTC().Format(windowTime),
 			Duration:        metav1.Duration{Duration: duration},
 			ClusterSelector: &metav1.LabelSelector{MatchLabels: labels},
 		},
@@ -50,7 +53,7 @@ func TestChangeWindows(t *testing.T) {
 	if diff := cmp.Diff([]string{open}, w.witness.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted during the freeze (-want +got):\n%s", diff)
 	}
-	start, err := time.Parse("2006-01-02T15:04:05", freeze.Spec.Start)
+	start, err := time.Parse(windowTime, freeze.Spec.Start)
 	must(t, err)
 	end := metav1.NewTime(start.Add(time.Hour))
 	want := []v1alpha1.HeldBackClusters{{Reason: v1alpha1.ReasonWindowClosed, Count: 1, Clusters: []string{frozen},
@@ -73,7 +76,7 @@ func TestWindowOpens(t *testing.T) {
 	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
 	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed")
 	opens := time.Now().Add(8 * time.Second).Truncate(time.Second)
-	w.change(window, func() { window.Spec.Start = opens.UTC().Format("2006-01-02T15:04:05") })
+	w.change(window, func() { window.Spec.Start = opens.UTC().Format(windowTime) })
 	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
 	if at := ro.Status.Waves[0].StartedAt; at == nil || at.Time.Before(opens) {
 		t.Errorf("the wave started at %s, the window opened at %s", at, opens)
