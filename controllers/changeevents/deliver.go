@@ -6,11 +6,15 @@ package changeevents
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/alerts/changes"
 	"github.com/bellwether-dev/bellwether/alerts/pagerduty"
@@ -21,13 +25,53 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
-// deliveryTimeout is less than the time that a manager gives its controllers to end. The
-// client gives up on PagerDuty before that.
-const deliveryTimeout = 25 * time.Second
+const (
+	// deliveryTimeout bounds the claim of an event, its sending and the write of the result together. It is less than
+	// the 30 seconds that a manager gives its controllers to end, and Kubernetes its pod.
+	deliveryTimeout = 25 * time.Second
+	// recordTime is the part of it that is left for the result where the claim and PagerDuty take long.
+	recordTime = 5 * time.Second
+)
 
 // recordInterval is after which time the result is written again where another writer of
 // the status came before.
 const recordInterval = 100 * time.Millisecond
+
+// carryOut writes what was decided, which claims the next event, sends that event and writes down the result. A hub
+// that is told to end finishes all of it: a claim whose write is cut off may have been applied although nothing was
+// sent, and the next hub cannot tell.
+//
+// A manager that is told to end waits for that with its Lease in hand. One that has lost its Lease does not wait: the
+// process ends.
+func (r *Reconciler) carryOut(ctx context.Context, ro *v1alpha1.OperatorRollout, next plan.Decision) (ctrl.Result,
+	error) {
+	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
+	defer cancel()
+	sending, cancel := context.WithTimeout(recording, deliveryTimeout-recordTime)
+	defer cancel()
+	// The rollout must be as it was read, so that of two hubs only one sends.
+	err := r.write(sending, ro, next.Deliveries)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: kit.ConflictDelay}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	r.notify(ro, plan.Lost(ro.Status.ChangeEvents, next.Deliveries))
+	if next.Send == nil {
+		return kit.Result(next.RecheckAfter, nil)
+	}
+	s := *next.Send
+	result := r.send(sending, ro, s)
+	log.FromContext(ctx).Info("Change event", "transition", s.Transition, "receiver", s.Receiver.ID,
+		"state", result.State, "message", result.Message)
+	if err := r.record(recording, client.ObjectKeyFromObject(ro), ro.UID, s, result); err != nil {
+		return ctrl.Result{}, fmt.Errorf("write down that change event %s is %s: %w", s.Transition, result.State, err)
+	}
+	after, _ := plan.Record(next.Deliveries, s, result)
+	r.notify(ro, plan.Lost(next.Deliveries, after))
+	return kit.Result(next.RecheckAfter, nil)
+}
 
 // send sends an event. Its result has no routing key, and says nothing of the Secret: who
 // sees the rollout need not be who may see the policy.

@@ -14,11 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/alerts/changes"
 	"github.com/bellwether-dev/bellwether/alerts/paging"
@@ -58,21 +56,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout
 		return ctrl.Result{}, fmt.Errorf("observe change events: %w", err)
 	}
 	next := plan.Next(in)
-	if !equality.Semantic.DeepEqual(next.Deliveries, ro.Status.ChangeEvents) {
-		// The rollout must be as it was read, so that of two hubs only one sends.
-		err := r.write(ctx, ro, next.Deliveries)
-		if apierrors.IsConflict(err) {
-			return ctrl.Result{RequeueAfter: kit.ConflictDelay}, nil
-		}
-		if err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err)
-		}
-		r.notify(ro, plan.Lost(ro.Status.ChangeEvents, next.Deliveries))
+	if equality.Semantic.DeepEqual(next.Deliveries, ro.Status.ChangeEvents) {
+		return kit.Result(next.RecheckAfter, nil)
 	}
-	if next.Send != nil {
-		err = r.deliver(ctx, ro, next)
+	if ctx.Err() != nil {
+		return ctrl.Result{}, nil // a hub that is told to end begins nothing, and the next one decides anew
 	}
-	return kit.Result(next.RecheckAfter, err)
+	return r.carryOut(ctx, ro, next)
 }
 
 func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.OperatorRollout) (plan.Input, error) {
@@ -115,23 +105,6 @@ func (r *Reconciler) versionBefore(ctx context.Context, ro *v1alpha1.OperatorRol
 		return "", fmt.Errorf("list OperatorInstalls: %w", err)
 	}
 	return changes.VersionBefore(ro, changes.VersionsBefore(rollouts.Items, installs.Items)[string(ro.UID)]), nil
-}
-
-// deliver sends an event and writes down the result. A hub that is told to end finishes
-// that first: nobody else could.
-func (r *Reconciler) deliver(ctx context.Context, ro *v1alpha1.OperatorRollout, next plan.Decision) error {
-	s := *next.Send
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
-	defer cancel()
-	result := r.send(ctx, ro, s)
-	log.FromContext(ctx).Info("Change event", "transition", s.Transition, "receiver", s.Receiver.ID,
-		"state", result.State, "message", result.Message)
-	if err := r.record(ctx, client.ObjectKeyFromObject(ro), ro.UID, s, result); err != nil {
-		return fmt.Errorf("write down that change event %s is %s: %w", s.Transition, result.State, err)
-	}
-	after, _ := plan.Record(next.Deliveries, s, result)
-	r.notify(ro, plan.Lost(next.Deliveries, after))
-	return nil
 }
 
 // notify emits a Kubernetes event for each change event that PagerDuty may not have.
