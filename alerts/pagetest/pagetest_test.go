@@ -32,7 +32,10 @@ type fake struct {
 	pagerDuty       alertmanager.Attempts
 	// ends are those of the alerts that were posted.
 	ends []time.Time
-	post func()
+	// ended says that Alertmanager answered a post by which the alert ended.
+	ended bool
+	// post and look are called when it is posted to, and when its attempts are read.
+	post, look func()
 }
 
 func (f *fake) Configuration(context.Context) (string, error) { return f.config, nil }
@@ -48,6 +51,7 @@ func (f *fake) Post(ctx context.Context, a alertmanager.Alert, until time.Time) 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	f.ended = !until.After(time.Now())
 	if f.silent {
 		return nil
 	}
@@ -61,7 +65,13 @@ func (f *fake) Post(ctx context.Context, a alertmanager.Alert, until time.Time) 
 	return nil
 }
 
-func (f *fake) Attempts(context.Context) (map[string]alertmanager.Attempts, error) {
+func (f *fake) Attempts(ctx context.Context) (map[string]alertmanager.Attempts, error) {
+	if f.look != nil {
+		f.look()
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	return map[string]alertmanager.Attempts{"pagerduty": f.pagerDuty, "slack": {All: 7}}, nil
 }
 
@@ -130,5 +140,35 @@ func TestStoppedTestEndsItsAlert(t *testing.T) {
 	_, err := pagetest.Run(ctx, &f, pagetest.Test{Policy: policy, Severity: "page", Patience: time.Minute})
 	if !errors.Is(err, context.Canceled) || len(f.ends) != 2 || f.ends[1].After(time.Now()) {
 		t.Errorf("error %v, posted until %v; want it cancelled and the alert ended", err, f.ends)
+	}
+}
+
+// TestAlertEndsWheneverATestIsStopped has a test be stopped, as by a hub that ends, once people may have been notified.
+func TestAlertEndsWheneverATestIsStopped(t *testing.T) {
+	for name, moment := range map[string]struct{ posts, looks int }{
+		"while it waits for the first notifications": {looks: 2},
+		"before the alert is ended":                  {looks: 3},
+		"while the alert is ended":                   {posts: 2},
+		"while it waits for the last notifications":  {looks: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			posts, looks := 0, 0
+			count := func(n *int, last int) func() {
+				return func() {
+					if *n++; *n == last {
+						cancel()
+					}
+				}
+			}
+			f := fake{config: config(t), post: count(&posts, moment.posts), look: count(&looks, moment.looks)}
+			_, err := pagetest.Run(ctx, &f, pagetest.Test{Policy: policy, Severity: "page", Patience: time.Minute})
+			if ctx.Err() == nil {
+				t.Fatal("the test was not stopped")
+			}
+			if !f.ended || f.ends[len(f.ends)-1].After(time.Now()) {
+				t.Errorf("error %v, posted until %v; want the alert ended", err, f.ends)
+			}
+		})
 	}
 }
