@@ -92,14 +92,10 @@ func (w *watch) check(ctx context.Context) error {
 	return w.begin(ctx, version)
 }
 
-// find returns the version that the kind is to be read in: that of now as long as it is
-// served, else the preferred one; empty if none is served.
+// find returns the version that the kind is to be read in: the first of its versions that is served; empty if none is.
+// An API server that has just got the definition may serve an older version first.
 func (w *watch) find(ctx context.Context) (string, error) {
-	versions := w.kind.Versions
-	if seen := w.current(); seen != nil {
-		versions = append([]string{seen.version}, versions...)
-	}
-	for _, version := range versions {
+	for _, version := range w.kind.Versions {
 		group := schema.GroupVersion{Group: w.kind.Group, Version: version}
 		served, err := kit.IsServed(ctx, w.served, group, w.kind.Kind)
 		if served || err != nil {
