@@ -922,6 +922,30 @@ func viewUnreachable(in *Input) {
 	source.Address, source.State, source.StateAt = in.View.Address, "TRANSIENT_FAILURE", now.Add(-time.Minute)
 }
 
+// TestUnreachableViewFromItsFirstSecond has OLM fail in the second in which the view was made, which it tells without
+// its fraction, and not again. What it said in the second before was about an earlier view.
+func TestUnreachableViewFromItsFirstSecond(t *testing.T) {
+	for name, c := range map[string]struct {
+		failed time.Duration // after the second in which the view was made began
+		want   bool
+	}{
+		"in that second": {0, true},
+		"before":         {-time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := running("Succeeded")
+			viewUnreachable(&in)
+			in.Now = in.Now.Truncate(time.Second)
+			in.View.Idle = viewGrace + 700*time.Millisecond // it was made 300 ms after the second began
+			second := in.Now.Add(-in.View.Idle).Truncate(time.Second)
+			in.Cluster.CatalogSource.StateAt = second.Add(c.failed)
+			if got := in.isViewUnreachable(); got != c.want {
+				t.Errorf("unreachable: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 // TestUnreachableViewOfARunningOperator: it stays ready, and says so.
 func TestUnreachableViewOfARunningOperator(t *testing.T) {
 	in := running("Succeeded")

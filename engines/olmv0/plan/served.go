@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
@@ -152,9 +153,10 @@ func (d *decision) catalogSource(in Input) *finding {
 // isViewUnreachable rests on what both ends say: OLM, that it failed to connect while
 // nobody was connected, and the view, that nobody has been for long. The one
 // alone may be outdated, or the other about a view that OLM has no reason to connect to yet.
+// OLM tells times in whole seconds, and may fail in the second in which the view was made.
 func (in Input) isViewUnreachable() bool {
 	source := in.Cluster.CatalogSource
 	return (source.State == connectionConnecting || source.State == connectionFailed) &&
 		source.Address == in.View.Address && in.View.Idle > viewGrace &&
-		source.StateAt.After(in.Now.Add(-in.View.Idle))
+		!source.StateAt.Before(in.Now.Add(-in.View.Idle).Truncate(time.Second))
 }
