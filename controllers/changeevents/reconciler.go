@@ -59,8 +59,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout
 	if equality.Semantic.DeepEqual(next.Deliveries, ro.Status.ChangeEvents) {
 		return kit.Result(next.RecheckAfter, nil)
 	}
-	if ctx.Err() != nil {
-		return ctrl.Result{}, nil // a hub that is told to end begins nothing, and the next one decides anew
+	select {
+	case <-ctx.Done(): // a hub that is told to end begins nothing, and the next one decides anew
+		return ctrl.Result{}, nil
+	default:
 	}
 	return r.carryOut(ctx, ro, next)
 }
