@@ -15,7 +15,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/boilerplate/long"
-	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
 // begin is the sample at which failures of critical operators begin: the whole minute 10. Samples of these scenarios
@@ -216,7 +215,7 @@ func (q quickScenario) test(name string) testCase {
 	return out
 }
 
-// runQuick has promtool play cases with samples and slices of 15 s.
+// runQuick plays cases with samples and slices of 15 s.
 func runQuick(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 	t.Helper()
 	file := testFile{Interval: "15s", Fuzzy: true, Tests: cases}
@@ -245,8 +244,7 @@ func runQuick(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 		t.Fatal(err)
 	}
 	files["tests.yaml"] = tests
-	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules",
-		filepath.Join(write(t, files), "tests.yaml")); err != nil {
+	if err := playFile(t, filepath.Join(write(t, files), "tests.yaml"), ""); err != nil {
 		t.Error(err)
 	}
 }

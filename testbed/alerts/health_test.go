@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
 // healthAlerts are stories of what would let other alerts be missing, and of what waits for a person: the series, how
@@ -147,7 +146,7 @@ func healthRules(t *testing.T) []monitoringv1.RuleGroup {
 	return slices.DeleteFunc(rules.Groups, func(g monitoringv1.RuleGroup) bool { return g.Name != "bellwether-health" })
 }
 
-// runGroups has promtool play cases through groups of rules.
+// runGroups plays cases through groups of rules.
 func runGroups(t *testing.T, groups []monitoringv1.RuleGroup, cases ...testCase) {
 	t.Helper()
 	text, err := slo.File(groups)
@@ -159,8 +158,7 @@ func runGroups(t *testing.T, groups []monitoringv1.RuleGroup, cases ...testCase)
 		t.Fatal(err)
 	}
 	dir := write(t, map[string][]byte{"rules.yaml": text, "tests.yaml": tests})
-	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules",
-		filepath.Join(dir, "tests.yaml")); err != nil {
+	if err := playFile(t, filepath.Join(dir, "tests.yaml"), ""); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,18 +5,13 @@
 
 package alerts
 
-import (
-	"testing"
-
-	"github.com/bellwether-dev/bellwether/testbed/build"
-)
+import "testing"
 
 // TestPartialOutages plays the stories of outages that are not total, which takes a minute.
 func TestPartialOutages(t *testing.T) {
 	t.Parallel()
 	_, tests := stories(t, sets["csv"], "", "")
-	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules", "--run", "partial outages",
-		tests); err != nil {
+	if err := playFile(t, tests, "partial outages"); err != nil {
 		t.Error(err)
 	}
 }

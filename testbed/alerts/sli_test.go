@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
 // What promtool reads.
@@ -56,13 +55,13 @@ type (
 	}
 )
 
-// run has promtool play cases through the rules of a set.
+// run plays cases through the rules of a set.
 func run(t *testing.T, set slo.Set, cases ...testCase) {
 	t.Helper()
 	runParts(t, set, []slo.Part{slo.Whole}, cases...)
 }
 
-// runParts has promtool play cases through parts of the rules of a set, each in a file of its own.
+// runParts plays cases through parts of the rules of a set, each in a file of its own.
 func runParts(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 	t.Helper()
 	file := testFile{Interval: "1m", Fuzzy: true, Tests: cases}
@@ -84,8 +83,7 @@ func runParts(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 		t.Fatal(err)
 	}
 	files["tests.yaml"] = tests
-	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules",
-		filepath.Join(write(t, files), "tests.yaml")); err != nil {
+	if err := playFile(t, filepath.Join(write(t, files), "tests.yaml"), ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -338,29 +336,31 @@ var indicators = map[string]indicator{
 		map[string]string{of(probe, `probe="a\"b\\"`, `vantage="cluster"`): zero}},
 }
 
-// TestIndicators judges a slice of each SLI from the series that it is made of.
+// TestIndicators judges a slice of each SLI from the series that it is made of. Each indicator has clusters of its own.
 func TestIndicators(t *testing.T) {
 	t.Parallel()
-	var cases []testCase
+	test := testCase{Name: "indicators"}
 	for _, name := range slices.Sorted(maps.Keys(indicators)) {
 		in := indicators[name]
-		test := testCase{Name: name, Series: []testInput{{of(info, `namespace="ns"`, `csv="echo.v1"`,
-			`version="1.0.0"`), one}}}
+		own := strings.NewReplacer(`cluster="c"`, fmt.Sprintf("cluster=%q", name),
+			`cluster="d"`, fmt.Sprintf("cluster=%q", name+" (another cluster)"))
+		test.Series = append(test.Series, testInput{own.Replace(of(info, `namespace="ns"`, `csv="echo.v1"`,
+			`version="1.0.0"`)), one})
 		for _, series := range slices.Sorted(maps.Keys(in.series)) {
-			test.Series = append(test.Series, testInput{series, in.series[series]})
+			test.Series = append(test.Series, testInput{own.Replace(series), in.series[series]})
 		}
-		expr := testExpr{Expr: fmt.Sprintf("bellwether:sli_bad:bool{sli=%q}", in.sli), At: "25m"}
+		expr := testExpr{Expr: fmt.Sprintf("bellwether:sli_bad:bool{cluster=%q,sli=%q}", name, in.sli), At: "25m"}
 		if in.want != "" {
 			value := 0.0
 			if in.want == "1" {
 				value = 1
 			}
-			expr.Samples = []testSample{{fmt.Sprintf(`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="echo",sli=%q}`, in.sli), value}}
+			bad := of("bellwether:sli_bad:bool", fmt.Sprintf("sli=%q", in.sli))
+			expr.Samples = []testSample{{own.Replace(bad), value}}
 		}
-		test.Exprs = []testExpr{expr}
-		cases = append(cases, test)
+		test.Exprs = append(test.Exprs, expr)
 	}
-	run(t, slo.Set{Default: slo.DefaultProfile(), Operators: []slo.Operator{limited}}, cases...)
+	run(t, slo.Set{Default: slo.DefaultProfile(), Operators: []slo.Operator{limited}}, test)
 }
 
 // TestEverySLIHasIndicators makes sure that none is left out of the table, neither good nor bad.

@@ -145,13 +145,13 @@ func lock(ctx context.Context, out io.Writer, path, name string) (func(), error)
 // buildGroup puts all artifacts of g into target.
 func buildGroup(ctx context.Context, out io.Writer, source, target string, g group) error {
 	var flags []string
-	if c, ok := completions[g.name]; ok {
+	if c, ok := changes[g.name]; ok {
 		folder, err := os.MkdirTemp("", "bellwether-build-")
 		if err != nil {
 			return fmt.Errorf("create build folder: %w", err)
 		}
 		defer func() { _ = os.RemoveAll(folder) }()
-		flag, err := complete(ctx, source, folder, c)
+		flag, err := c.apply(ctx, source, folder)
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func copyModuleFolder(ctx context.Context, source string, a artifact, path strin
 func groupKey(source string, g group) (string, error) {
 	sum := sha256.New()
 	say(sum, "%s/%s %+v\n", runtime.GOOS, runtime.GOARCH, g)
-	if c, ok := completions[g.name]; ok {
+	if c, ok := changes[g.name]; ok {
 		say(sum, "%+v\n", c)
 	}
 	files := os.DirFS(source)

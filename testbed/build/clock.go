@@ -30,7 +30,7 @@ func LocalWithClock(ctx context.Context, out io.Writer, path, name string, shift
 	if err != nil {
 		return err
 	}
-	linked, unlock, err := lockPrograms(ctx, out, root)
+	linked, unlock, err := lockPrograms(ctx, out, root, "clock")
 	if err != nil {
 		return err
 	}

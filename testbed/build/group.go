@@ -16,10 +16,17 @@ const (
 	OPM                   = "opm"
 	Prometheus            = "prometheus"
 	Promtool              = "promtool"
+	RuleTester            = "test-rules"
 	Alertmanager          = "alertmanager"
 	Amtool                = "amtool"
 	BlockWriter           = "write-blocks"
 )
+
+// Everyday returns the components that the demo and most tests run. The others are built when something asks for them.
+func Everyday() []string {
+	return []string{Etcd, KubeAPIServer, KubeControllerManager, OLM, OLMCatalog, OLMCRDs, Prometheus, Promtool,
+		Alertmanager, Amtool}
+}
 
 const olmModule = "github.com/operator-framework/operator-lifecycle-manager"
 
@@ -90,6 +97,7 @@ var groups = []group{
 		artifacts: []artifact{
 			{name: Prometheus, pkg: "github.com/prometheus/prometheus/cmd/prometheus", estimate: "3 min"},
 			{name: Promtool, pkg: "github.com/prometheus/prometheus/cmd/promtool", estimate: "1 min"},
+			{name: RuleTester, pkg: ".", estimate: "1 min"},
 		},
 	},
 	{
@@ -107,12 +115,32 @@ var groups = []group{
 	},
 }
 
-// completions are of the groups whose module lacks files that it embeds, by the group's name.
-var completions = map[string]completion{
+// ClientQPS is the environment variable that says how many requests a second each of OLM's clients may send. Without
+// it they keep to client-go's default, as upstream's do: 5, in bursts of 10.
+const ClientQPS = "TESTBED_CLIENT_QPS"
+
+// changes are of the groups whose programs are compiled with a changed module, by the group's name.
+var changes = map[string]change{
 	// The user interface's files. The API is complete without them.
 	"alertmanager": {module: "github.com/prometheus/alertmanager", files: map[string]string{
 		"ui/app/dist/index.html": "This build has no user interface.\n",
 	}},
+	// The catalog operator makes its own clients, so its limits cannot be set from its main.
+	"olm": {module: "k8s.io/client-go", edits: []edit{{
+		file: "rest/config.go",
+		from: "const (\n\tDefaultQPS   float32 = 5.0\n\tDefaultBurst int     = 10\n)\n",
+		to: `
+var DefaultQPS, DefaultBurst = func() (qps float32, burst int) {
+	qps = 5
+	if text := os.Getenv("` + ClientQPS + `"); text != "" {
+		if _, err := fmt.Sscan(text, &qps); err != nil {
+			panic("` + ClientQPS + ` is no number: " + text)
+		}
+	}
+	return qps, int(2 * qps)
+}()
+`,
+	}}},
 }
 
 // groupOf returns the group that makes the named artifact.

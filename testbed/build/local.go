@@ -53,6 +53,16 @@ var programs = map[string]program{
 	Kubectl:        {module: "testbed", pkg: "./bench/cmd/kubectl"},
 }
 
+// Programs returns the folders of the main packages of this repository's programs, from its root, by the names of the
+// programs.
+func Programs() map[string]string {
+	folders := make(map[string]string, len(programs))
+	for name, p := range programs {
+		folders[name] = filepath.ToSlash(filepath.Join(p.module, p.pkg))
+	}
+	return folders
+}
+
 // ldflagsStrip leaves debug information out, which halves the time to link and to start.
 const ldflagsStrip = "-s -w"
 
@@ -75,7 +85,7 @@ func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create folder: %w", err)
 	}
-	linked, unlock, err := lockPrograms(ctx, out, root)
+	linked, unlock, err := lockPrograms(ctx, out, root, "tree")
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +133,14 @@ func packagesOf(names []string) (map[string][]string, error) {
 }
 
 // lockPrograms returns the folder with the linked programs of the source tree at root, locked until the returned
-// function is called.
-func lockPrograms(ctx context.Context, out io.Writer, root string) (string, func(), error) {
+// function is called. Kinds of programs, in folders of their own, do not wait for each other.
+func lockPrograms(ctx context.Context, out io.Writer, root, kind string) (string, func(), error) {
 	cache, err := cacheFolder("programs")
 	if err != nil {
 		return "", nil, err
 	}
 	sum := sha256.Sum256([]byte(root))
-	folder := filepath.Join(cache, "tree-"+hex.EncodeToString(sum[:8]))
+	folder := filepath.Join(cache, kind+"-"+hex.EncodeToString(sum[:8]))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", nil, fmt.Errorf("create folder of programs: %w", err)
 	}
@@ -138,7 +148,7 @@ func lockPrograms(ctx context.Context, out io.Writer, root string) (string, func
 	if err := os.Chtimes(folder, now, now); err != nil {
 		return "", nil, fmt.Errorf("mark folder of programs as used: %w", err)
 	}
-	if err := removeUnused(cache, "tree", folder); err != nil {
+	if err := removeUnused(cache, kind, folder); err != nil {
 		return "", nil, err
 	}
 	unlock, err := lock(ctx, out, filepath.Join(folder, "lock"), "this repository's programs")
