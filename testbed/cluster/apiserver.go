@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -46,6 +47,7 @@ func (c *Cluster) launchAPIServer(ctx context.Context) error {
 		Name: build.KubeAPIServer,
 		Path: c.opts.Binaries[build.KubeAPIServer],
 		Args: c.apiServerArgs(),
+		Env:  c.memory(),
 		Log:  process.LogPath(c.opts.Dir, build.KubeAPIServer),
 		Dir:  c.path("run"),
 	})
@@ -88,8 +90,15 @@ func (c *Cluster) apiServerArgs() []string {
 	}
 }
 
-// RESTConfig returns a new client configuration with all rights and no client-side limit of requests.
-func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
+// RESTConfig returns a new client configuration with all rights and no client-side limit of requests. On a cluster for
+// tests, reads that the API server fails to answer are repeated.
+func (c *Cluster) RESTConfig() *rest.Config {
+	config := rest.CopyConfig(c.config)
+	if c.opts.Quick {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return repeatReads{next} })
+	}
+	return config
+}
 
 // KillAPIServer ends the API server as a crash would. Its data stays in etcd; RestartAPIServer brings it back.
 func (c *Cluster) KillAPIServer() {

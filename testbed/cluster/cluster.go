@@ -43,6 +43,9 @@ type Options struct {
 	APIServerOnly bool
 	// OLM runs both OLM operators.
 	OLM bool
+	// Quick trades likeness and memory for time, for tests: OLM's clients send as many requests as they want, where
+	// upstream's keep to five a second, and the servers' garbage is collected less often.
+	Quick bool
 	// Pods runs a node whose pods are processes, and serves Services at their cluster IPs.
 	Pods bool
 	// Images says which program stands for which image; pods of other images are stubs that run nothing.
@@ -181,6 +184,14 @@ func (c *Cluster) claimRanges(ctx context.Context) error {
 	return err
 }
 
+// memory is the environment that says how much of it Go programs may use before they collect garbage.
+func (c *Cluster) memory() []string {
+	if !c.opts.Quick {
+		return nil
+	}
+	return []string{"GOGC=400", "GOMEMLIMIT=1500MiB"}
+}
+
 // say shows progress. That nobody can see it is no reason to stop.
 func (c *Cluster) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.opts.Out, c.opts.Name+": "+format+"\n", args...)
@@ -293,6 +304,7 @@ func (c *Cluster) path(elements ...string) string {
 func (c *Cluster) run(ctx context.Context, spec process.Spec, limit time.Duration,
 	ready func(context.Context) error) error {
 	spec.Log, spec.Dir = process.LogPath(c.opts.Dir, spec.Name), c.path("run")
+	spec.Env = append(spec.Env, c.memory()...)
 	p, err := process.Start(spec)
 	if err != nil {
 		return err

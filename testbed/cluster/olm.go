@@ -30,6 +30,9 @@ const (
 	olmClusterRole    = "system:controller:operator-lifecycle-manager"
 )
 
+// fastQPS is more than OLM ever sends.
+const fastQPS = "500"
+
 // crdLimit is generous because clusters start side by side on few cores.
 const crdLimit = 5 * time.Minute
 
@@ -72,12 +75,15 @@ func (c *Cluster) startOLM(ctx context.Context) error {
 func (c *Cluster) startOLMOperator(ctx context.Context, name, kubeconfig string) error {
 	return loopback.OnFreePorts(ctx, 1, func(ports []int) error {
 		metrics := loopback.Address(ports[0])
+		env := []string{"KUBECONFIG=" + kubeconfig, "OPERATOR_NAMESPACE=" + olmNamespace, "OPERATOR_NAME=olm-operator"}
+		if c.opts.Quick {
+			env = append(env, build.ClientQPS+"="+fastQPS)
+		}
 		spec := process.Spec{
 			Name: name,
 			Path: c.opts.Binaries[name],
 			Args: []string{"--kubeconfig", kubeconfig, "--metrics-bind-address", metrics},
-			Env: []string{"KUBECONFIG=" + kubeconfig, "OPERATOR_NAMESPACE=" + olmNamespace,
-				"OPERATOR_NAME=olm-operator"},
+			Env:  env,
 		}
 		return c.run(ctx, spec, componentLimit, func(ctx context.Context) error {
 			return getOK(ctx, "http://"+metrics+"/readyz")

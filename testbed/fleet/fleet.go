@@ -44,6 +44,8 @@ type Options struct {
 	Clusters []string
 	// Images says which program stands for which image in every cluster's pods.
 	Images map[string]cluster.Image
+	// Quick is that of cluster.Options.
+	Quick bool
 	// WithoutPods leaves the pod runners out: workloads then stay pending.
 	WithoutPods bool
 	// Programs are programs of this repository (package build) to build beside the pod runner; Fleet.Binary tells
@@ -203,6 +205,7 @@ func (f *Fleet) startCluster(ctx context.Context, name string, olm bool) (*clust
 		Binaries: f.binaries,
 		Etcd:     f.etcd,
 		OLM:      olm,
+		Quick:    f.opts.Quick,
 		Pods:     !f.opts.WithoutPods,
 		Images:   f.opts.Images,
 		Out:      f.opts.Out,

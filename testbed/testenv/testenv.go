@@ -218,7 +218,7 @@ func (e *environment) start(t testing.TB, opts cluster.Options) (*cluster.Cluste
 	e.serial++
 	opts.Name = fmt.Sprintf("test-%d", e.serial)
 	opts.Dir = filepath.Join(e.run.Dir(), opts.Name)
-	opts.Binaries = e.binaries
+	opts.Binaries, opts.Quick = e.binaries, true
 	if opts.EtcdQuota == 0 {
 		opts.Etcd = e.etcd
 	}

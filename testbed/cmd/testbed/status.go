@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/testbed/build"
-	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
@@ -120,8 +119,7 @@ func newBuild() *cobra.Command {
 		Short: "Build upstream's components into the cache folder now and print their paths",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if len(names) == 0 {
-				names = append(cluster.Options{OLM: true}.Components(), build.Prometheus, build.Promtool,
-					build.Alertmanager, build.Amtool)
+				names = build.Everyday()
 			}
 			paths, err := build.Ensure(cmd.Context(), cmd.ErrOrStderr(), names...)
 			if err != nil {

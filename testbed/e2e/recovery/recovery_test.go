@@ -55,7 +55,7 @@ func start(t *testing.T) *world {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
 	p, err := platform.StartFleet(ctx, platform.Options{Name: fmt.Sprintf("recovery-%d", os.Getpid()),
-		Members: members(), Out: os.Stderr})
+		Members: members(), Quick: true, Out: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
