@@ -1,6 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package e2e
 
 import (
@@ -224,19 +226,6 @@ func processesOf(x chaos.Disturbance) ([]int, error) {
 	}
 }
 
-// signalAll sends a signal to processes, unless they have ended.
-func signalAll(s syscall.Signal, pids []int) error {
-	for _, pid := range pids {
-		if pid <= 1 {
-			return fmt.Errorf("send signal %s: there is no such process", s)
-		}
-		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("send signal %s to process %d: %w", s, pid, err)
-		}
-	}
-	return nil
-}
-
 func (d *disturber) disturbConnection(x chaos.Disturbance) (heal func() error, err error) {
 	way := shared.HubProxy(x.Cluster)
 	heal = func() error { return way.Heal(context.WithoutCancel(d.t.Context())) }
@@ -255,15 +244,4 @@ func (d *disturber) disturbConnection(x chaos.Disturbance) (heal func() error, e
 func (d *disturber) shiftClock(x chaos.Disturbance) (heal func() error, err error) {
 	return func() error { return restartAgent(x.Cluster, shared.Fleet.Binary(build.Agent)) },
 		restartAgent(x.Cluster, d.agents[x.Kind])
-}
-
-func restartAgent(cluster, program string) error {
-	if err := shared.ReplaceAgent(cluster, program); err != nil {
-		return err
-	}
-	found, err := agentsOf(cluster)
-	if err != nil {
-		return err
-	}
-	return signalAll(syscall.SIGKILL, found)
 }

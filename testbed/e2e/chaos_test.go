@@ -1,6 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package e2e
 
 import (
@@ -37,11 +39,6 @@ const (
 	rollbackChaos = 30 * time.Second
 	// chaosPatience is how long the end of a rollout is waited for. Each cluster has patience.
 	chaosPatience = 4 * patience
-	// failingReconciles is the share of reconciles that fail on the clusters of a wave. Every second one of version
-	// 1.2.0 does.
-	failingReconciles = `sum(rate(controller_runtime_reconcile_errors_total{cluster=~"${clusters}",` +
-		`namespace="${namespace}"}[1m])) / sum(rate(controller_runtime_reconcile_total{cluster=~"${clusters}",` +
-		`namespace="${namespace}"}[1m]))`
 )
 
 // world is an operator whose upgrades and rollbacks are disturbed.
@@ -64,7 +61,7 @@ func TestChaos(t *testing.T) {
 	began := time.Now()
 	x.fails("1.2.0") // by way of 1.1.0, whose CRD has a new field
 	x.succeeds(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.1.0" }, true)
-	for time.Since(began) < *chaosDuration {
+	for time.Since(began) < *chaosDuration { // impatient: chaos lasts for so long
 		x.release("1.2.0")
 		x.fails("1.2.0")
 		x.changes++

@@ -1,6 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package e2e
 
 import (
@@ -93,7 +95,7 @@ func (u *user) work(ctx context.Context) {
 			u.write(context.WithoutCancel(ctx), fmt.Sprintf("echo-%d", u.random.IntN(userObjects)))
 			select {
 			case <-ctx.Done():
-			case <-time.After(userPause):
+			case <-time.After(userPause): // impatient: users write now and then
 			}
 		}
 	})
@@ -107,7 +109,7 @@ func (u *user) write(ctx context.Context, name string) {
 	spec := u.spec(replicas)
 	read := was.DeepCopy()
 	err := wait.PollUntilContextTimeout(ctx, userPause, chaosPatience, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, userTimeout)
+		ctx, cancel := context.WithTimeout(ctx, userTimeout) // impatient: the write is tried again
 		defer cancel()
 		next := read.DeepCopy()
 		next.Object["spec"] = spec

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -300,4 +301,29 @@ func processes(fits func(path string) bool) ([]int, error) {
 		}
 	}
 	return found, nil
+}
+
+// restartAgent has another program be the agent of a cluster.
+func restartAgent(cluster, program string) error {
+	if err := shared.ReplaceAgent(cluster, program); err != nil {
+		return err
+	}
+	found, err := agentsOf(cluster)
+	if err != nil {
+		return err
+	}
+	return signalAll(syscall.SIGKILL, found)
+}
+
+// signalAll sends a signal to processes, unless they have ended.
+func signalAll(s syscall.Signal, pids []int) error {
+	for _, pid := range pids {
+		if pid <= 1 {
+			return fmt.Errorf("send signal %s: there is no such process", s)
+		}
+		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("send signal %s to process %d: %w", s, pid, err)
+		}
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -63,7 +64,7 @@ func start(ctx context.Context) (*platform.Platform, error) {
 	members := platform.DefaultMembers()
 	p, err := platform.StartFleet(ctx, platform.Options{
 		Name: fmt.Sprintf("e2e-%d", os.Getpid()), Members: append(members, spare), HubReplicas: 2, Monitoring: true,
-		HubProxies: true, Images: true, Out: os.Stderr,
+		HubProxies: true, Images: true, Quick: true, Out: os.Stderr,
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +73,8 @@ func start(ctx context.Context) (*platform.Platform, error) {
 		return p, err
 	}
 	for _, member := range members {
-		if err := p.Join(ctx, member); err != nil {
+		store := "file://" + filepath.Join(p.Fleet.Dir(), "backups", member.Name)
+		if err := p.Join(ctx, member, "--set", "agent.backup.stores={"+store+"}"); err != nil {
 			return p, err
 		}
 	}

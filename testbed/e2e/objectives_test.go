@@ -111,12 +111,17 @@ func (o *operator) on(cluster string) client.Client {
 // greet gives the operator something to reconcile.
 func (o *operator) greet(cluster string) {
 	o.t.Helper()
-	c, es := o.on(cluster), &echov1alpha1.EchoServer{
+	c, es := o.on(cluster), o.greeter()
+	o.must(c.Create(o.t.Context(), es))
+	o.t.Cleanup(func() { o.remove(c, es) })
+}
+
+// greeter is what the operator reconciles.
+func (o *operator) greeter() *echov1alpha1.EchoServer {
+	return &echov1alpha1.EchoServer{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.key.Name, Name: "hello"},
 		Spec:       echov1alpha1.EchoServerSpec{Message: "hello", Replicas: ptr.To(int32(1))},
 	}
-	o.must(c.Create(o.t.Context(), es))
-	o.t.Cleanup(func() { o.remove(c, es) })
 }
 
 // probed waits until the probe of the operator's Service succeeds, or fails.

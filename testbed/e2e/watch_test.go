@@ -1,6 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package e2e
 
 import (
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/bench/poll"
 	"github.com/bellwether-dev/bellwether/testbed/chaos"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
@@ -78,12 +81,10 @@ func (w *witness) follow(ctx context.Context, c client.WithWatch, list client.Ob
 				}
 			}
 			// The API server has forgotten where the watch was: everything is read again.
-			for ctx.Err() == nil {
-				if watcher, err = w.watch(ctx, c, list, options, see); err == nil {
-					break
-				}
-				time.Sleep(look)
-			}
+			_ = poll.Until(ctx, look, func() error {
+				watcher, err = w.watch(ctx, c, list, options, see)
+				return err
+			})
 		}
 	})
 }
