@@ -4,19 +4,10 @@
 package rollouts_test
 
 import (
-	"cmp"
-	"encoding/json"
-	"flag"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 )
-
-var mutants = flag.Bool("mutants", false, "prove that the simulator finds planted faults (minutes)")
 
 // mutant is a fault that is planted in the planner.
 type mutant struct {
@@ -226,55 +217,4 @@ func TestMutantsApply(t *testing.T) {
 			t.Errorf("mutant %q: %s has %q %d times, want once", name, m.file, m.old, n)
 		}
 	}
-}
-
-// TestMutants plants one fault at a time in the planner and expects a test to
-// find it. A fault that survives is a check that is missing.
-func TestMutants(t *testing.T) {
-	if !*mutants {
-		t.Skip("compiles the planner once per fault; run with -mutants")
-	}
-	found := regexp.MustCompile(`seed \d+: [^\n]{0,150}|panic: [^\n]*|--- FAIL: Test\S*|test timed out`)
-	for name, m := range mutantsOf {
-		t.Run(name, func(t *testing.T) {
-			out, err := runMutant(t, m)
-			if err == nil {
-				t.Fatal("survived: " + name)
-			}
-			what := found.FindString(out)
-			if what == "" {
-				t.Fatalf("did not compile or failed otherwise:\n%s", out)
-			}
-			t.Log(name + ": " + what)
-		})
-	}
-}
-
-func runMutant(t *testing.T, m mutant) (string, error) {
-	t.Helper()
-	path, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	mutated, overlay := filepath.Join(dir, filepath.Base(m.file)), filepath.Join(dir, "overlay.json")
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{
-		mutated: strings.Replace(string(source), m.old, m.new, 1), overlay: string(text),
-	} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", overlay, "-timeout", "5m", "-run",
-		cmp.Or(m.test, "^TestSimulator$"), ".", "-args", "-seeds", strconv.Itoa(*seeds))
-	out, err := cmd.CombinedOutput()
-	return string(out), err
 }
