@@ -128,7 +128,8 @@ func (w *world) minute() {
 // eventually polls what the receiver has seen.
 func (w *world) eventually(what string, ok func() bool) {
 	w.Helper()
-	deadline := time.After(limit)
+	deadline, tick := time.After(limit), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
 	for {
 		w.mu.Lock()
 		done := ok()
@@ -139,7 +140,7 @@ func (w *world) eventually(what string, ok func() bool) {
 		select {
 		case <-deadline:
 			w.Fatalf("not so: %s", what)
-		case <-time.After(10 * time.Millisecond):
+		case <-tick.C:
 		}
 	}
 }

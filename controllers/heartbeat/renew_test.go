@@ -121,7 +121,7 @@ func beat(t *testing.T, h *hub, cluster Cluster, holder string) {
 }
 
 func pass(d time.Duration) {
-	time.Sleep(d) // of the test's own time
+	time.Sleep(d) // impatient: it is the time of synctest
 	synctest.Wait()
 }
 

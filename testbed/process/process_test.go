@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bellwether-dev/bellwether/testbed/bench/poll"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
 
@@ -34,7 +35,7 @@ var roles = map[string]func(args []string){
 }
 
 // block waits far longer than any test. An empty select would do so too, but the runtime takes it for a deadlock.
-func block() { time.Sleep(time.Hour) }
+func block() { time.Sleep(time.Hour) } // impatient: the test ends it
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
@@ -104,12 +105,15 @@ func zombie(pid int) bool {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatal("not in time: " + what)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if err := poll.Until(ctx, 10*time.Millisecond, func() error {
+		if !ok() {
+			return errors.New(what)
 		}
-		time.Sleep(10 * time.Millisecond)
+		return nil
+	}); err != nil {
+		t.Fatalf("not in time: %v", err)
 	}
 }
 
@@ -125,7 +129,7 @@ func TestStopAsksFirstAndKillsThen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, test.role)
 			eventually(t, "the program runs", func() bool { return strings.Contains(p.Tail(), test.log) })
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // impatient: then Stop kills
 			defer cancel()
 			p.Stop(ctx)
 			if alive(p.PID()) {

@@ -51,7 +51,7 @@ func own(name string) {
 }
 
 // block waits far longer than any test. An empty select would do so too, but the runtime may take it for a deadlock.
-func block() { time.Sleep(time.Hour) }
+func block() { time.Sleep(time.Hour) } // impatient: the test ends it
 
 // private gives the test a cache folder of its own.
 func private(t *testing.T) {

@@ -87,7 +87,7 @@ func TestMaxDuration(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
-		case <-time.After(30 * time.Millisecond):
+		case <-time.After(30 * time.Millisecond): // impatient: so long the server takes
 		}
 	}))
 	t.Cleanup(server.Close)

@@ -174,9 +174,9 @@ func TestRunsOfOneProbeDoNotOverlap(t *testing.T) {
 		}
 		defer now.Add(-1)
 		runs.Add(1)
-		select { // longer than the interval
+		select {
 		case <-r.Context().Done():
-		case <-time.After(30 * time.Millisecond):
+		case <-time.After(30 * time.Millisecond): // impatient: so long it takes, which is longer than the interval
 		}
 		_, _ = io.WriteString(w, "ok")
 	}))

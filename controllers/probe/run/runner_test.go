@@ -543,7 +543,7 @@ func TestHostileServersLeakNothing(t *testing.T) {
 	spec := within(specFor(""), 200*time.Millisecond)
 	round := func() {
 		for _, path := range []string{"/endless", "/loop", "/hang", "/to-metadata"} {
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // impatient: nothing else ends it
 			a.run(ctx, &Probe{Spec: spec}, plan.Target{URL: server.URL + path})
 			cancel()
 		}
@@ -553,7 +553,7 @@ func TestHostileServersLeakNothing(t *testing.T) {
 	for range 10 {
 		round()
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for runtime.NumGoroutine() > before+5 {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines are left of %d", runtime.NumGoroutine(), before)

@@ -59,7 +59,7 @@ func packages(ctx context.Context, address string) ([]string, error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	stream, err := api.NewRegistryClient(conn).ListPackages(ctx, &api.ListPackageRequest{})
 	if err != nil {

@@ -43,7 +43,7 @@ func bundlesAt(ctx context.Context, address string) ([]string, error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	stream, err := api.NewRegistryClient(conn).ListBundles(ctx, &api.ListBundlesRequest{})
 	if err != nil {

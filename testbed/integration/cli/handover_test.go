@@ -20,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // present are rules of a Prometheus in which an alert fires now, and a budget is low now.
@@ -181,15 +182,13 @@ func TestHandover(t *testing.T) {
 		}
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for want := missing(); want != ""; want = missing() { // Prometheus evaluates its rules and notifies meanwhile
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%q is not in the report, which ended with %d: %s\n%s", want, got.code, got.err, got.out)
-		case <-time.After(look):
+	// Prometheus evaluates its rules and notifies meanwhile.
+	testenv.Eventually(t, patience, "the report is complete", func(context.Context) error {
+		if want := missing(); want != "" {
+			return fmt.Errorf("%q is not in the report, which ended with %d: %s\n%s", want, got.code, got.err, got.out)
 		}
-	}
+		return nil
+	})
 	if gaps := strings.Count(got.out, "did not evaluate"); gaps != 1 {
 		t.Errorf("%d times without rules are reported, want 1:\n%s", gaps, got.out)
 	}

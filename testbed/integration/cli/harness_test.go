@@ -161,16 +161,17 @@ func (h *hub) cluster(t *testing.T, name string) {
 	t.Cleanup(func() { must(t, h.Delete(context.Background(), c)) })
 }
 
+var errNotYet = errors.New("not yet")
+
 // eventually asks again until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s", what, patience)
+	testenv.Eventually(t, patience, what, func(context.Context) error {
+		if !holds() {
+			return errNotYet
 		}
-		<-time.After(look)
-	}
+		return nil
+	})
 }
 
 func must(t *testing.T, err error) {

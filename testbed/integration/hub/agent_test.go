@@ -114,8 +114,8 @@ func (a *agent) live(t *testing.T) (die func()) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				once, cancel := context.WithTimeout(ctx, 5*time.Second)
-				_ = a.renew(once) // the next one will do
+				once, cancel := context.WithTimeout(ctx, 5*time.Second) // impatient: the next one will do
+				_ = a.renew(once)
 				cancel()
 			}
 		}

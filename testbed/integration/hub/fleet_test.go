@@ -71,7 +71,7 @@ func TestHubThatWasBlind(t *testing.T) {
 	h.reaches(t, cluster, "True Succeeded")
 	since := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionOnline).LastTransitionTime
 	h.cluster.KillAPIServer()
-	<-time.After(shortLease + time.Second)
+	<-time.After(shortLease + time.Second) // impatient: the API server is away for so long
 	must(t, h.cluster.RestartAPIServer(t.Context()))
 	holds(t, shortLease+2*time.Second, func() error {
 		if err := h.is(t, cluster, "True Succeeded"); err != nil {

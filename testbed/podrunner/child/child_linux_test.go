@@ -6,6 +6,7 @@ package child_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/testbed/bench/poll"
 	"github.com/bellwether-dev/bellwether/testbed/podrunner/child"
 )
 
@@ -147,12 +149,15 @@ func TestChildDiesWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	deadline := time.Now().Add(30 * time.Second)
-	for running(pid) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d outlived its parent", pid)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := poll.Until(ctx, 10*time.Millisecond, func() error {
+		if running(pid) {
+			return errors.New("the process outlived its parent")
 		}
-		time.Sleep(10 * time.Millisecond)
+		return nil
+	}); err != nil {
+		t.Fatalf("process %d: %v", pid, err)
 	}
 }
 
