@@ -20,6 +20,8 @@ FUZZ_TIME ?= 20s
 # How many of the testbed's test binaries run at a time. They mostly wait for
 # OLM, which allows itself few requests a second.
 TESTBED_PARALLEL ?= 3
+# How long make test-changed may take.
+LIMIT ?= 1h
 KEEP ?=
 ARGS ?=
 # What make chaos plays: the seed, how long, and how long one disturbance lasts.
@@ -40,6 +42,9 @@ SITE_URL ?= /
 # What make simulate plays.
 SEEDS ?= 10000
 FIRST ?= 1
+
+# Which test runs when is in testbed/tiers/tests.txt.
+TIERS = cd testbed && go run ./cmd/tiers
 
 CONTROLLER_GEN := $(BIN)/controller-gen
 CRD_REF_DOCS := $(BIN)/crd-ref-docs
@@ -70,10 +75,13 @@ help: ## Show this help
 demo: ## Start a hub and three clusters, upgrade an operator in waves, clean up (KEEP=1 leaves it running)
 	cd testbed && go run ./cmd/demo $(if $(filter-out 0 no false,$(KEEP)),--keep) $(ARGS)
 
-# The testbed mostly waits; the product's tests have the processors meanwhile.
 .PHONY: test
-test: ## Run all tests; builds everything they need
-	@$(MAKE) -j2 test-unit test-testbed
+test: ## Test what a change is likely to break (10 minutes on two cores; half an hour the first time)
+	@$(TIERS) run test -- $(TEST_FLAGS) -timeout $(TEST_TIMEOUT)
+
+.PHONY: test-cluster
+test-cluster: ## Run all other tests that need real clusters (25 minutes)
+	@$(TIERS) run cluster --parallel $(TESTBED_PARALLEL) -- $(TEST_FLAGS) -timeout $(TEST_TIMEOUT)
 
 .PHONY: test-long
 test-long: test-long-unit test-long-testbed fuzz ## Run what takes too long for `make test`: many random cases, mutants, benchmarks' own tests, long chaos
@@ -95,7 +103,7 @@ check: lint lint-rules lint-workflows ## Run the linters, and prove that the dep
 generate: generate-api generate-rbac generate-go docs ## Write all generated files
 
 .PHONY: verify
-verify: verify-generated verify-tidy ## Fail if a generated file or a go.mod is not current
+verify: verify-generated verify-tidy verify-tests ## Fail if a generated file, a go.mod or the table of tests is not current
 
 ##@ Tests in parts
 
@@ -103,20 +111,32 @@ verify: verify-generated verify-tidy ## Fail if a generated file or a go.mod is 
 test-unit: ## Test the product's module
 	go test $(TEST_FLAGS) -timeout $(TEST_TIMEOUT) ./...
 
-.PHONY: test-testbed
-test-testbed: components ## Test against real clusters of the testbed
-	@# Those that wait the longest begin first.
-	cd testbed && go test $(TEST_FLAGS) -p $(TESTBED_PARALLEL) -timeout $(TEST_TIMEOUT) ./e2e ./alerts ./integration/... ./...
-	cd testbed/sigstore && go test $(TEST_FLAGS) -timeout $(TEST_TIMEOUT) ./...
+.PHONY: test-changed
+test-changed: ## The part of `make test-cluster` whose inputs changed since it passed on this machine (LIMIT=1h)
+	@$(TIERS) changed cluster --limit $(LIMIT) --parallel $(TESTBED_PARALLEL) -- $(TEST_FLAGS) -timeout $(TEST_TIMEOUT)
+
+.PHONY: test-times
+test-times: ## Print how long packages and tests took when they ran last on this machine
+	@$(TIERS) times $(ARGS)
+
+# What make test-stress runs: packages such as PKG=testbed/paging, by default all of the tier.
+PKG ?=
+TIER ?= test
+N ?= 5
+
+.PHONY: test-stress
+test-stress: ## Run tests again and again on a busy machine, and print how often each passed (PKG=testbed/paging N=5 TIER=cluster)
+	@$(TIERS) stress $(PKG) --tier $(TIER) -n $(N) -- $(TEST_FLAGS) -timeout $(TEST_TIMEOUT)
 
 .PHONY: test-long-unit
 test-long-unit: ## The part of `make test-long` that needs no cluster
-	go test $(TEST_FLAGS) -tags long -timeout 2h $$(go list ./... | grep -v '/rollouts$$')
-	go test $(TEST_FLAGS) -tags long -timeout 2h ./rollouts -args -mutants
+	go test $(TEST_FLAGS) -tags long -timeout 2h ./...
 
 .PHONY: test-long-testbed
 test-long-testbed: components ## The part of `make test-long` that runs on the testbed
-	cd testbed && go test $(TEST_FLAGS) -tags long -p $(TESTBED_PARALLEL) -timeout 2h ./alerts ./bench/... ./e2e/recovery
+	@$(TIERS) run long --below testbed --parallel $(TESTBED_PARALLEL) -- $(TEST_FLAGS) -tags long -timeout 2h
+	@# Of some tests more cases are long.
+	cd testbed && go test $(TEST_FLAGS) -tags long -timeout 2h $$(git grep -l 'long\.Cases' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 	cd testbed && go test $(TEST_FLAGS) -tags long -timeout 2h -run 'Chaos|Trial' ./e2e \
 		-args -chaos.duration 20m -chaos.longest 1m -trial.faults 0
 
@@ -132,7 +152,7 @@ race: ## Test the packages that start goroutines or use locks under the race det
 
 .PHONY: chaos
 chaos: components ## Disturb upgrades and rollbacks at random (SEED=7 DURATION=1h LONGEST=3m; SEED=0 takes another one each time)
-	cd testbed && go test -count=1 -v -timeout 0 -run '^TestChaos$$' ./e2e \
+	cd testbed && go test -tags long -count=1 -v -timeout 0 -run '^TestChaos$$' ./e2e \
 		-args -chaos.seed $(SEED) -chaos.duration $(DURATION) -chaos.longest $(LONGEST)
 
 .PHONY: simulate
@@ -203,6 +223,10 @@ verify-tidy: ## Fail if `go mod tidy` would change a go.mod or go.sum
 	@status=0; for module in $(MODULES); do \
 		echo "go mod tidy -diff $$module"; (cd $$module && go mod tidy -diff) || status=1; \
 	done; exit $$status
+
+.PHONY: verify-tests
+verify-tests: ## Fail if a test is not in the table of tests, or has left it without a word
+	@$(TIERS) verify
 
 .PHONY: tidy
 tidy: ## Tidy every go.mod

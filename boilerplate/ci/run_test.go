@@ -20,10 +20,15 @@ test:
 	@test "$$(ls -A ..)" = bellwether || { echo "beside the tree: $$(ls -A ..)"; exit 1; }
 	@test ! -e uncommitted
 	@pwd
+	@echo "7 passed, 0 failed"
 check:
-	@echo check fails; exit 1
+	@echo a finding; exit 1
 verify:
 	@test "$$(git ls-files)" = "$$(printf '.ci/run\nMakefile')"
+test-changed:
+	@printf '%s\n' $(RESULT)
+	@echo "2 passed, $(or $(FAILED),0) failed"
+	@exit $(or $(FAILED),0)
 race:
 	@echo race ran
 vuln:
@@ -66,7 +71,7 @@ func TestRun(t *testing.T) {
 					t.Errorf("the summary does not say that %s %s", step, verdict)
 				}
 			}
-			for _, want := range []string{"failed: check\n", "not committed",
+			for _, want := range []string{"failed: check\n", "not committed", "=== why check failed\na finding\n",
 				filepath.Join(slots, c.slot, "clone", "bellwether") + "\n"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("the output has no %q", want)
@@ -82,14 +87,63 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRunPasses(t *testing.T) {
-	out, status := runScript(t, newWorkspace(t, false), []string{"BELLWETHER_CI_CACHE=" + t.TempDir()}, "test")
-	if status != 0 || strings.Contains(out, "failed:") {
-		t.Errorf("got status %d:\n%s", status, out)
+// TestRunRecordsWhatPassed fails when a tree is recorded that was not tested as a whole.
+func TestRunRecordsWhatPassed(t *testing.T) {
+	for name, c := range map[string]struct {
+		env      []string
+		steps    []string
+		status   int
+		recorded bool
+		last     string // what the output ends with
+	}{
+		"everything passed": {
+			env: []string{"RESULT='ok a' 'FLAKY b TestB'"}, recorded: true, last: "\n9 passed, 0 failed\n",
+		},
+		"one step": {steps: []string{"test"}, last: "\n7 passed, 0 failed\n"},
+		"something did not run": {
+			env: []string{"RESULT='NOT RUN a'"}, last: "NOT RUN a\n9 passed, 0 failed\n",
+		},
+		"a test failed": {
+			env: []string{"FAILED=1", "RESULT='long ago' '=== failures' 'a TestA' '    why'"}, status: 1,
+			last: "failed: cluster\n9 passed, 1 failed\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache, workspace := t.TempDir(), newWorkspace(t, false)
+			mendCheck(t, workspace)
+			out, status := runScript(t, workspace, append(c.env, "XDG_CACHE_HOME="+cache), c.steps...)
+			if status != c.status {
+				t.Errorf("got status %d, want %d", status, c.status)
+			}
+			want := ""
+			if c.recorded {
+				want = git(t, workspace, "rev-parse", "HEAD^{tree}")
+			}
+			if got, _ := os.ReadFile(filepath.Join(cache, "bellwether", "ci", "passed")); string(got) != want {
+				t.Errorf("recorded %q, want %q", got, want)
+			}
+			if !strings.HasSuffix(out, c.last) {
+				t.Errorf("the output does not end with %q", c.last)
+			}
+			if c.status != 0 && !strings.Contains(out, "=== why cluster failed\na TestA\n    why\n") {
+				t.Error("the output does not say why")
+			}
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
 	}
 	if out, status := runScript(t, newWorkspace(t, false), nil, "nothing"); status != 2 {
 		t.Errorf("an unknown step: got status %d:\n%s", status, out)
 	}
+}
+
+// mendCheck has the step "check" pass.
+func mendCheck(t *testing.T, workspace string) {
+	t.Helper()
+	writeFile(t, filepath.Join(workspace, "Makefile"), strings.Replace(makefile, "@echo a finding; exit 1", "@true", 1))
+	git(t, workspace, "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "-m", "two",
+		"Makefile")
 }
 
 // newWorkspace is a clone with the script, one commit, and a file that is not committed.
@@ -121,7 +175,7 @@ func runScript(t *testing.T, workspace string, env []string, steps ...string) (o
 		t.Context(),
 		"bash",
 		append([]string{filepath.Join(workspace, ".ci", "run")}, steps...)...)
-	cmd.Env = append(append(os.Environ(), "BELLWETHER_CI_CACHE="+t.TempDir()), env...)
+	cmd.Env = append(append(os.Environ(), "BELLWETHER_CI_CACHE="+t.TempDir(), "XDG_CACHE_HOME="+t.TempDir()), env...)
 	text, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -148,13 +202,15 @@ func endedProcess(t *testing.T) int {
 	return cmd.Process.Pid
 }
 
-func git(t *testing.T, dir string, args ...string) {
+func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)
 	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("git %s: %v\n%s", args[0], err, out)
 	}
+	return string(out)
 }
 
 func writeFile(t *testing.T, name, text string) {

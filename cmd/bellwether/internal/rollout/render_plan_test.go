@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-func TestPlan(t *testing.T) {
+func TestRenderPlan(t *testing.T) {
 	waves := []rollouts.WavePreview{
 		{Name: "canary", Clusters: []string{"canary-1"}, MaxConcurrency: 1, Deadline: 30 * time.Minute,
 			Soak: time.Hour, UnreadyGrace: time.Minute},
