@@ -176,9 +176,13 @@ func patchFor(a plan.Action, revision int64, now time.Time) patch {
 		}
 		return patch{Status: status}
 	case plan.Reprocess:
-		return patch{Status: reprocessedCSV{Phase: operatorsv1alpha1.CSVPhasePending,
+		return patch{Status: phaseOfCSV{Phase: operatorsv1alpha1.CSVPhasePending,
 			Reason:  operatorsv1alpha1.CSVReasonRequirementsUnknown,
 			Message: "processed again on behalf of Bellwether"}}
+	case plan.SetReplacing:
+		return patch{Status: phaseOfCSV{Phase: operatorsv1alpha1.CSVPhaseReplacing,
+			Reason:  operatorsv1alpha1.CSVReasonBeingReplaced,
+			Message: "replaced on behalf of Bellwether"}}
 	}
 	return patch{}
 }
@@ -221,9 +225,9 @@ type (
 		State          *string `json:"state"`
 		CurrentCSV     *string `json:"currentCSV"`
 	}
-	// reprocessedCSV makes OLM process a CSV again. What it created is there, so it
-	// is Succeeded again in a moment.
-	reprocessedCSV struct {
+	// phaseOfCSV makes OLM go on with a CSV from another phase. What it created is there, so one that is processed again
+	// is Succeeded in a moment.
+	phaseOfCSV struct {
 		Phase   operatorsv1alpha1.ClusterServiceVersionPhase `json:"phase"`
 		Reason  operatorsv1alpha1.ConditionReason            `json:"reason"`
 		Message string                                       `json:"message"`

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 )
@@ -87,6 +89,21 @@ func eventually(t *testing.T, w *alertmanager.Webhooks, want ...string) {
 	}
 }
 
+// untilNoted waits until Alertmanager has noted its first notification, which it does after the receiver has it: a group
+// is looked at again only then, and its second look reads the log of notifications a second time.
+func untilNoted(t *testing.T, s *alertmanager.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		reads, err := s.Counter(ctx, "alertmanager_nflog_queries_total")
+		return reads >= 2, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestNotifies follows an alert over a restart, which must not notify again.
 func TestNotifies(t *testing.T) {
 	s, hooks := start(t)
@@ -95,6 +112,7 @@ func TestNotifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, hooks, "Down firing")
+	untilNoted(t, s)
 
 	if err := s.Restart(t.Context()); err != nil {
 		t.Fatal(err)

@@ -165,6 +165,8 @@ func (o *operator) change(install *v1alpha1.OperatorInstall, a plan.Action) {
 		o.enter(a.Name, operatorsv1alpha1.CSVPhaseFailed)
 	case plan.Reprocess:
 		o.enter(a.Name, operatorsv1alpha1.CSVPhaseInstalling)
+	case plan.SetReplacing:
+		o.enter(a.Name, operatorsv1alpha1.CSVPhaseReplacing)
 	case plan.Adopt:
 		if sub := o.subscription(); sub != nil {
 			sub.CurrentCSV, sub.InstalledCSV, sub.LastUpdated = a.Value, a.Value, o.now()

@@ -25,6 +25,12 @@ func (d *decision) installed(in Input) *finding {
 			"OLM is made to install %s again, because it has been %s since %s without the settings of this admission.",
 			csv.Name, csv.Phase, csv.Since.UTC().Format(time.RFC3339))}
 	}
+	if before, ok := in.findBlocker(csv); ok {
+		d.add(SetReplacing, KindCSV, before.Name, before.Object)
+		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+			"%s waits for %s, which OLM cannot install again for want of %s. OLM is made to replace it.",
+			csv.Name, before.Name, strings.Join(before.Missing, "; "))}
+	}
 	state := fmt.Sprintf("%s is %s", csv.Name, phaseName(csv.Phase))
 	if csv.Reason != "" {
 		state += " (" + csv.Reason + "): " + strings.TrimSuffix(csv.Message, ".")
@@ -85,6 +91,17 @@ func (in Input) hasOldSettings(csv CSV) bool {
 			in.Now.Sub(csv.Since) >= reinstallGrace
 	}
 	return false
+}
+
+// findBlocker returns the CSV that csv replaces, if OLM cannot go on because of it: OLM began to install it again while
+// the definitions of its successor were written, and it misses what those do not have. Both would stay Pending, since
+// OLM replaces only what is Succeeded or Failed (olm.md, fact 27).
+func (in Input) findBlocker(csv CSV) (CSV, bool) {
+	before, ok := in.Cluster.csv(csv.Replaces)
+	pending := string(operatorsv1alpha1.CSVPhasePending)
+	isStuck := before.Phase == pending && len(before.Missing) > 0 && !before.Deleting &&
+		in.Now.Sub(before.Since) >= requirementsGrace
+	return before, ok && csv.Phase == pending && isStuck
 }
 
 // notUpgradeable gives the operator's own message, without the prefixes that OLM

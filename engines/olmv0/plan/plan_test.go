@@ -88,6 +88,19 @@ func upgrading() Input {
 	return in
 }
 
+// heldUp is an upgrade that waits for what it replaces: OLM began to install that again, and it has missed a definition
+// for this long.
+func heldUp(since time.Duration) Input {
+	in := upgrading()
+	in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = v2, v2
+	before := &in.Cluster.CSVs[0]
+	before.Phase, before.Reason, before.Since = "Pending", "RequirementsNotMet", now.Add(-since)
+	before.Missing = []string{"things.example.com"}
+	in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v2, Replaces: v1, Phase: "Pending", Ours: true,
+		Created: now.Add(-since), Since: now.Add(-since)})
+	return in
+}
+
 // servedSince is the status after the view was connected to.
 func servedSince(since time.Time) []metav1.Condition {
 	return []metav1.Condition{{Type: v1alpha1.ConditionCatalogServed, Status: metav1.ConditionTrue,
@@ -389,6 +402,19 @@ func TestNext(t *testing.T) {
 			}),
 			want{Actions: []Action{act(Reprocess, KindCSV, v1), adopt(v1)}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
+		},
+		"an upgrade waits for a CSV that stays Pending (fact 27)": {
+			heldUp(2 * time.Minute),
+			want{Actions: []Action{act(SetReplacing, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionInstalled},
+		},
+		"but OLM is given time to notice a definition": {
+			heldUp(10 * time.Second),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
+		},
+		"one that is installed again is waited for": {
+			with(heldUp(2*time.Minute), func(in *Input) { in.Cluster.CSVs[0].Missing = nil }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
 		},
 		"a CSV that was replaced is not lost": {
 			with(running("Succeeded"), func(in *Input) {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
@@ -50,6 +51,7 @@ func TestTrouble(t *testing.T) {
 		"broken":       failedIsFixed,
 		"wanting":      pendingIsFixed,
 		"late":         pendingUpgradeIsFixed,
+		"overtaken":    upgradeWaitsInVain,
 		"holding":      notUpgradeable,
 		"hops":         severalHops,
 		"skipping":     skippedHops,
@@ -316,6 +318,30 @@ func pendingUpgradeIsFixed(h *harness) {
 	h.to(pin, "1.1.1")
 	h.runs()
 	h.only("1.1.1")
+}
+
+// upgradeWaitsInVain has OLM process what is replaced again, as it does where the operator's Deployment or certificate
+// changed a moment before, when a definition that only the older version needs is gone. Neither of the two goes on.
+func upgradeWaitsInVain(h *harness) {
+	pin := h.pin(bundle{version: "1.0.0", change: needsCRD("former")},
+		bundle{version: "1.1.0", replaces: "1.0.0", change: needsCRD("latter")})
+	former := h.create(unstructuredOf(catalogtest.CRD(group("former"), 0)))
+	h.to(pin, "1.0.0")
+	h.runs()
+	h.to(pin, "1.1.0")
+	h.stalls(v1alpha1.ReasonRequirementsNotMet, "things.latter.example.com")
+	h.delete(former)
+	pending := client.RawPatch(types.MergePatchType, []byte(`{"status": {"phase": "Pending"}}`))
+	h.eventually("1.0.0 misses its definition", func() bool {
+		csv := h.csv("1.0.0")
+		if csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing { // OLM may not know yet that the definition is gone
+			h.must(h.Status().Patch(h.t.Context(), csv, pending))
+		}
+		return csv.Status.Reason == operatorsv1alpha1.CSVReasonRequirementsNotMet
+	})
+	h.create(unstructuredOf(catalogtest.CRD(group("latter"), 0)))
+	h.runs()
+	h.only("1.1.0")
 }
 
 // only waits until one CSV is left, that of a version.
