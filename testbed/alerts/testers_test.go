@@ -13,7 +13,8 @@ import (
 )
 
 // testerRules have what the program that plays most tests does in another way than promtool: expressions that the
-// engine changes for a query, queries in annotations, order of groups, and series that end.
+// engine changes for a query, metrics that no series has, or has later, queries in annotations, order of groups, and
+// series that end.
 const testerRules = `groups:
 - name: second
   rules:
@@ -37,12 +38,28 @@ const testerRules = `groups:
   - {record: "is:absent", expr: "absent(a)"}
   - {record: "tenths:sum", expr: "b + 0.2"}
   - {record: "joined:a", expr: "a * on (job) group_left (team) owner"}
+  - {record: "or:left", expr: "a or nothing"}
+  - {record: "or:right", expr: "nothing or nothing * on () a or a"}
+  - {record: "or:none", expr: "nothing or rate(nothing[5m])"}
+  - {record: "unless:left", expr: "a unless on (job) max_over_time(nothing[5m:])"}
+  - {record: "unless:right", expr: "nothing unless a"}
+  - {record: "and:left", expr: "a and nothing"}
+  - {record: "and:right", expr: "sum(nothing) + on () group_right () a"}
+  - {record: "nothing:count", expr: "count(nothing) or vector(0)"}
+  - {record: "nothing:absent", expr: "absent(nothing) and absent_over_time(nothing[5m])"}
+  - {record: "nothing:scalar", expr: "vector(scalar(sum(nothing + on (job) a))) == bool 9"}
+  - {record: "nothing:clamp", expr: "clamp_max(a, scalar(nothing or vector(2)))"}
+  - {record: "later:sum", expr: "sum(later) or (1 + 0 * count(a))"}
+  - {record: "hist:sum", expr: "h"}
+  - {record: "hist:again", expr: "histogram_count(hist:sum)"}
+  - {record: "joined:nothing", expr: "nothing * on (job) (a * on (job) group_left (team) owner_too)"}
 `
 
 const testerSeries = `    input_series:
     - {series: 'a{job="x"}', values: "9x20"}
     - {series: 'a{job="x"}', values: "1 2 3 _ 9 9 9 1 stale"}
     - {series: 'b', values: "0.1x20"}
+    - {series: 'later', values: "_x4 5x20"}
     - {series: 'h', values: "{{schema:0 sum:9 count:3 buckets:[1 2]}}x20"}
 `
 
@@ -65,6 +82,15 @@ var testerCases = map[string]struct {
     - {expr: 'sum:one or sum:two', eval_time: 8m}
     - {expr: 'joined:a', eval_time: 8m}
     - {expr: 'count_over_time(sum:two[10m:])', eval_time: 9m, exp_samples: [{labels: '{job="x"}', value: 8}]}
+    - {expr: '{__name__=~"or:.*|unless:.*|and:.*"}', eval_time: 6m, exp_samples: [
+        {labels: 'or:left{job="x"}', value: 9}, {labels: 'or:right{job="x"}', value: 9},
+        {labels: 'unless:left{job="x"}', value: 9}]}
+    - {expr: '{__name__=~"nothing.*"}', eval_time: 6m, exp_samples: [
+        {labels: 'nothing:absent', value: 1}, {labels: 'nothing:clamp{job="x"}', value: 2},
+        {labels: 'nothing:count', value: 0}, {labels: 'nothing:scalar', value: 0}]}
+    - {expr: 'later:sum', eval_time: 3m, exp_samples: [{labels: 'later:sum', value: 1}]}
+    - {expr: 'later:sum', eval_time: 5m, exp_samples: [{labels: 'later:sum', value: 5}]}
+    - {expr: 'hist:again', eval_time: 5m, exp_samples: [{labels: 'hist:again', value: 3}]}
     - {expr: '7', eval_time: 1m, exp_samples: [{labels: '{}', value: 7}]}
     - {expr: 'tenths:sum', eval_time: 1m, exp_samples: [{labels: 'tenths:sum', value: 0.3}]}`},
 	"an alert, its wait and its end": {true, `
@@ -102,6 +128,12 @@ var testerCases = map[string]struct {
     - {series: 'owner{job="x",team="a"}', values: "1x20"}
     - {series: 'owner{job="x",team="b"}', values: "1x20"}
     promql_expr_test: [{expr: 'absent(nothing)', eval_time: 6m, exp_samples: [{labels: '{}', value: 1}]}]`},
+	"a part of a rule that fails": {false, `
+    - {series: 'owner_too{job="x",team="a"}', values: "1x20"}
+    - {series: 'owner_too{job="x",team="b"}', values: "1x20"}
+    promql_expr_test: [{expr: 'absent(nothing)', eval_time: 6m, exp_samples: [{labels: '{}', value: 1}]}]`},
+	"a part of a query that fails": {false, `
+    promql_expr_test: [{expr: 'nothing + on () rate({__name__=~"b|later"}[5m])', eval_time: 6m}]`},
 	"a bad notation": {false, `
     - {series: 'c{', values: "1x20"}
     promql_expr_test: [{expr: 'absent(nothing)', eval_time: 6m, exp_samples: [{labels: '{}', value: 1}]}]`},

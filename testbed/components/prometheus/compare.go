@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 )
 
@@ -42,7 +41,7 @@ func runTest(file testFile, test testCase, load *loader) (errs []error) {
 		}
 	}
 	for _, expr := range test.Exprs {
-		if err := e.compareExpr(expr, load.parser, file.Fuzzy); err != nil {
+		if err := e.compareExpr(expr, file.Fuzzy); err != nil {
 			errs = append(errs, fmt.Errorf("query %s at %s: %w", expr.Expr, expr.At, err))
 		}
 	}
@@ -90,9 +89,8 @@ type sample struct {
 func compareLabels(a, b sample) int { return labels.Compare(a.labels, b.labels) }
 
 // compareExpr compares what a query returns with what the test expects.
-func (e *evaluation) compareExpr(test exprTest, parse parser.Parser, fuzzy bool) error {
-	result, err := rules.EngineQueryFunc(e.engine, e.storage)(context.Background(), test.Expr,
-		start.Add(time.Duration(test.At)))
+func (e *evaluation) compareExpr(test exprTest, fuzzy bool) error {
+	result, err := e.query(context.Background(), test.Expr, start.Add(time.Duration(test.At)))
 	if err != nil {
 		return err
 	}
@@ -104,7 +102,7 @@ func (e *evaluation) compareExpr(test exprTest, parse parser.Parser, fuzzy bool)
 		got = append(got, sample{s.Metric, s.F})
 	}
 	for _, w := range test.Want {
-		of, err := parse.ParseMetric(w.Labels)
+		of, err := e.parser.ParseMetric(w.Labels)
 		if err != nil {
 			return fmt.Errorf("parse labels: %w", err)
 		}

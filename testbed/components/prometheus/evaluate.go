@@ -28,52 +28,67 @@ type cachingParser struct {
 	parsed map[string]parser.Expr
 }
 
-// ParseExpr returns a copy of the expression, since the engine changes expressions while it evaluates them.
+// ParseExpr implements parser.Parser.
 func (p *cachingParser) ParseExpr(text string) (parser.Expr, error) {
-	expr, ok := p.parsed[text]
-	if !ok {
-		var err error
-		if expr, err = p.Parser.ParseExpr(text); err != nil {
-			return nil, err
-		}
+	if expr, ok := p.parsed[text]; ok {
+		return expr, nil
+	}
+	expr, err := p.Parser.ParseExpr(text)
+	if err == nil {
 		p.parsed[text] = expr
 	}
-	return copyExpr(expr), nil
+	return expr, err
+}
+
+// queryParser parses for queries of one test.
+type queryParser struct {
+	*cachingParser
+	metrics metrics
+}
+
+// ParseExpr returns a copy of the expression, since the engine changes expressions while it evaluates them.
+func (p queryParser) ParseExpr(text string) (parser.Expr, error) {
+	expr, err := p.cachingParser.ParseExpr(text)
+	if err != nil {
+		return nil, err
+	}
+	return p.metrics.copyExpr(expr), nil
 }
 
 // copyExpr copies all parts that the engine changes. Literals, matchers and labels stay the same.
-func copyExpr(expr parser.Expr) parser.Expr {
+func (m metrics) copyExpr(expr parser.Expr) parser.Expr {
+	expr = m.withoutEmpty(expr)
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
 		out := *e
-		out.Expr, out.Param = copyExpr(e.Expr), copyExpr(e.Param)
+		out.Expr, out.Param = m.copyExpr(e.Expr), m.copyExpr(e.Param)
 		return &out
 	case *parser.BinaryExpr:
 		out := *e
-		out.LHS, out.RHS = copyExpr(e.LHS), copyExpr(e.RHS)
+		out.LHS, out.RHS = m.copyExpr(e.LHS), m.copyExpr(e.RHS)
 		return &out
 	case *parser.Call:
 		out := *e
 		out.Args = make(parser.Expressions, len(e.Args))
 		for i, arg := range e.Args {
-			out.Args[i] = copyExpr(arg)
+			out.Args[i] = m.copyExpr(arg)
 		}
 		return &out
 	case *parser.MatrixSelector:
 		out := *e
-		out.VectorSelector = copyExpr(e.VectorSelector)
+		out.VectorSelector = m.copyExpr(e.VectorSelector)
 		return &out
 	case *parser.SubqueryExpr:
 		out := *e
-		out.Expr = copyExpr(e.Expr)
+		out.Expr = m.copyExpr(e.Expr)
 		return &out
 	case *parser.ParenExpr:
 		out := *e
-		out.Expr = copyExpr(e.Expr)
+		out.Expr = m.copyExpr(e.Expr)
 		return &out
 	case *parser.UnaryExpr:
 		out := *e
-		out.Expr = copyExpr(e.Expr)
+		out.Expr = m.copyExpr(e.Expr)
 		return &out
 	case *parser.VectorSelector:
 		out := *e
@@ -89,7 +104,7 @@ type loader struct {
 	// annotations says whether a test compares them. Rules expand them at each evaluation, and no query returns them.
 	annotations bool
 	files       map[string]*rulefmt.RuleGroups
-	exprs       map[string]parser.Expr
+	written     map[string]writtenExpr
 }
 
 // writtenExpr is an expression with its text.
@@ -102,7 +117,7 @@ func (e writtenExpr) String() string { return e.text }
 
 func newLoader(annotations bool) *loader {
 	parse := &cachingParser{parser.NewParser(parser.Options{}), map[string]parser.Expr{}}
-	return &loader{parse, annotations, map[string]*rulefmt.RuleGroups{}, map[string]parser.Expr{}}
+	return &loader{parse, annotations, map[string]*rulefmt.RuleGroups{}, map[string]writtenExpr{}}
 }
 
 // Load implements rules.GroupLoader.
@@ -127,15 +142,14 @@ func (l *loader) Load(path string, lenient bool, scheme model.ValidationScheme) 
 
 // Parse implements rules.GroupLoader.
 func (l *loader) Parse(query string) (parser.Expr, error) {
-	if expr, ok := l.exprs[query]; ok {
-		return expr, nil
-	}
-	expr, err := l.parser.Parser.ParseExpr(query)
+	expr, err := l.parser.ParseExpr(query)
 	if err != nil {
 		return nil, err
 	}
-	l.exprs[query] = writtenExpr{expr, expr.String()}
-	return l.exprs[query], nil
+	if _, ok := l.written[query]; !ok {
+		l.written[query] = writtenExpr{expr, expr.String()}
+	}
+	return l.written[query], nil
 }
 
 // noDependencies leaves out what concurrent evaluation would need.
@@ -147,6 +161,8 @@ func (noDependencies) AnalyseRules([]rules.Rule) {}
 // evaluation is one test: its storage, rules and series.
 type evaluation struct {
 	storage *teststorage.TestStorage
+	metrics metrics
+	parser  queryParser
 	engine  *promql.Engine
 	groups  []*rules.Group
 	series  []samples
@@ -161,7 +177,8 @@ type samples struct {
 
 // newEvaluation sets up what promtool sets up for a test.
 func newEvaluation(file testFile, test testCase, load *loader) (*evaluation, error) {
-	e := &evaluation{step: time.Duration(file.Interval)}
+	e := &evaluation{step: time.Duration(file.Interval), metrics: metrics{}}
+	e.parser = queryParser{load.parser, e.metrics}
 	if err := e.parseSeries(test.Series); err != nil {
 		return nil, err
 	}
@@ -172,10 +189,10 @@ func newEvaluation(file testFile, test testCase, load *loader) (*evaluation, err
 		return nil, fmt.Errorf("open storage: %w", err)
 	}
 	e.engine = promql.NewEngine(promql.EngineOpts{MaxSamples: 10_000, Timeout: 100 * time.Second, EnableAtModifier: true,
-		EnableNegativeOffset: true, Parser: load.parser,
+		EnableNegativeOffset: true, Parser: e.parser,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return e.step.Milliseconds() }})
 	groups, errs := rules.NewManager(&rules.ManagerOptions{
-		QueryFunc: rules.EngineQueryFunc(e.engine, e.storage), Appendable: e.storage,
+		QueryFunc: e.query, Appendable: recordingStorage{e.storage, e.metrics},
 		NotifyFunc:  func(context.Context, string, ...*rules.Alert) {},
 		GroupLoader: load, RuleDependencyController: noDependencies{},
 	}).LoadGroups(e.step, labels.EmptyLabels(), "", nil, false, file.RuleFiles...)
@@ -206,6 +223,14 @@ func (e *evaluation) parseSeries(inputs []input) error {
 		}
 	}
 	return nil
+}
+
+// query is what rules and tests query with.
+func (e *evaluation) query(ctx context.Context, text string, at time.Time) (promql.Vector, error) {
+	if expr, err := e.parser.cachingParser.ParseExpr(text); err == nil && e.metrics.isEmpty(expr) {
+		return nil, nil
+	}
+	return rules.EngineQueryFunc(e.engine, e.storage)(ctx, text, at)
 }
 
 func (e *evaluation) close() error { return errors.Join(e.engine.Close(), e.storage.Close()) }
@@ -241,7 +266,8 @@ func (e *evaluation) evaluate(at time.Time) error {
 }
 
 func (e *evaluation) appendSamples(at time.Time) error {
-	i, out := int(at.Sub(start)/e.step), e.storage.Appender(context.Background())
+	i := int(at.Sub(start) / e.step)
+	out := recordingStorage{e.storage, e.metrics}.Appender(context.Background())
 	for _, s := range e.series {
 		if i >= len(s.values) || s.values[i].Omitted {
 			continue
