@@ -114,7 +114,8 @@ var scenarios = map[string]scenario{
 	},
 
 	"2 of 200 clusters are bad, then a third": {
-		fleet: fleet{minutes: 400, installs: clusters(200, func(i int, in *install) {
+		set: &onlyCSV, fleet: fleet{minutes: 400, installs: clusters(200, func(i int, in *install) {
+			in.onlyCSV = true
 			switch i {
 			case 0, 1:
 				in.bad = failing("csv", span{60, 400})

@@ -188,8 +188,8 @@ func newEvaluation(file testFile, test testCase, load *loader) (*evaluation, err
 	}); err != nil {
 		return nil, fmt.Errorf("open storage: %w", err)
 	}
-	e.engine = promql.NewEngine(promql.EngineOpts{MaxSamples: 10_000, Timeout: 100 * time.Second, EnableAtModifier: true,
-		EnableNegativeOffset: true, Parser: e.parser,
+	e.engine = promql.NewEngine(promql.EngineOpts{MaxSamples: 10_000, Timeout: 100 * time.Second,
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: e.parser,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return e.step.Milliseconds() }})
 	groups, errs := rules.NewManager(&rules.ManagerOptions{
 		QueryFunc: e.query, Appendable: recordingStorage{e.storage, e.metrics},
