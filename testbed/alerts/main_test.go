@@ -58,12 +58,17 @@ func playFile(t *testing.T, path, names string) error {
 	return nil
 }
 
-// promtool runs it. The error has what it said. Its heap is small, so it collects garbage less often than by default,
+// promtoolCommand prepares a run of promtool. Its heap is small, so it collects garbage less often than by default,
 // which takes up to a quarter of its processor time.
-func promtool(ctx context.Context, path string, args ...string) error {
+func promtoolCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), "GOGC=400")
-	out, err := cmd.CombinedOutput()
+	return cmd
+}
+
+// promtool runs it. The error has what it said.
+func promtool(ctx context.Context, path string, args ...string) error {
+	out, err := promtoolCommand(ctx, path, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("promtool %s: %w\n%.4000s", strings.Join(args, " "), err, out)
 	}

@@ -4,7 +4,6 @@
 package alerts
 
 import (
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	simulation "github.com/bellwether-dev/bellwether/alerts/slo/scenario"
+	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
 // TestSimulatedScenarios plays scenarios of `bellwether slo simulate` with Bellwether's rules and with sloth's, and
@@ -68,7 +68,7 @@ func simulated(t *testing.T, name string, rules simulation.Rules, files map[stri
 	}
 	dir := write(t, map[string][]byte{rules.File: files[rules.File], "test.yaml": test})
 	// It fails wherever something pages.
-	output, _ := exec.CommandContext(t.Context(), binary(t, "promtool"), "test", "rules",
+	output, _ := promtoolCommand(t.Context(), binary(t, build.Promtool), "test", "rules",
 		filepath.Join(dir, "test.yaml")).CombinedOutput()
 	pages, err := all[i].Pages(output)
 	if err != nil {
