@@ -31,6 +31,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/bench/poll"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/process"
 	"github.com/bellwether-dev/bellwether/testbed/runs"
 )
 
@@ -277,6 +278,17 @@ func (e *environment) local(t testing.TB, name string) (string, error) {
 	}
 	e.binaries[name] = paths[name]
 	return paths[name], nil
+}
+
+// StopAtEnd stops a program at the end of a test. If the test failed, it logs how the program's own log ended before.
+func StopAtEnd(t testing.TB, p *process.Process) {
+	t.Cleanup(func() {
+		tail := p.Tail()
+		p.Stop(context.Background())
+		if t.Failed() {
+			t.Logf("%s:\n%s", p.Name(), tail)
+		}
+	})
 }
 
 // Eventually checks again and again until a check returns nil. Once patience is over it fails the test with the last

@@ -60,15 +60,7 @@ func (c *Changed) Run(ctx context.Context, entries []Entry, tier Tier) error {
 	defer c.Report.Watch()()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit, errDeadline)
 	defer cancel()
-	err := c.runChanged(ctx, entries, tier)
-	if err != nil {
-		c.Report.Fail(Failure{Folder: "tier " + string(tier), Message: []string{err.Error()}})
-	}
-	c.Report.Print(time.Since(start))
-	if err == nil && len(c.Report.Failures()) > 0 {
-		err = ErrFailed
-	}
-	return errors.Join(err, c.Times.Save())
+	return c.conclude(c.runChanged(ctx, entries, tier), tier, time.Since(start))
 }
 
 func (c *Changed) runChanged(ctx context.Context, entries []Entry, tier Tier) error {
@@ -105,7 +97,7 @@ func (c *Changed) findChanged(entries []Entry, tier Tier) ([]*candidate, error) 
 		one := &candidate{job: job, digest: digest, last: last}
 		switch {
 		case last.Passed == digest:
-			c.Report.Printf("same  %s  passed with the same inputs", job.Folders[0])
+			c.Report.Printf("same  %s  unchanged since its tests passed", job.Folders[0])
 		case last.NotRun:
 			left = append(left, one)
 		default:
@@ -225,7 +217,7 @@ func (c *Changed) save(candidates []*candidate) error {
 		case one.result == nil:
 			c.Report.Printf("NOT RUN %s", folder)
 			if one.last.NotRun {
-				c.Report.Fail(Failure{Folder: folder, Message: []string{"two runs in a row had no time left for it"}})
+				c.Report.Fail(Failure{Folder: folder, Message: []string{"it did not run before the time limit of two runs in a row"}})
 			}
 			next.NotRun = true
 		case failed[folder]:

@@ -74,7 +74,7 @@ func TestChanged(t *testing.T) {
 		"all are the same": {before: map[string]passRecord{"a": {Passed: "a1"}, "b": {Passed: "b1"}}},
 		"a flaky test": {
 			fails: map[string]int{"a TestB": 1},
-			ran:   []string{"a", "b", "a ^(TestB)$"}, prints: []string{"FLAKY a TestB"},
+			ran:   []string{"a", "b", "a ^(TestB)$"}, prints: []string{"FLAKY a TestB", "6 passed, 0 failed"},
 			records: map[string]passRecord{"a": {Passed: "a1"}, "b": {Passed: "b1"}},
 		},
 		"a defect": {

@@ -163,6 +163,15 @@ func (p *Package) Failures() []Failure {
 	return failures
 }
 
+// forget counts failed tests as passed.
+func (p *Package) forget(isMeant func(name string) bool) {
+	for name, test := range p.Tests {
+		if isMeant(name) && test.failed() {
+			test.State = "pass"
+		}
+	}
+}
+
 func (t *TestResult) failed() bool { return t.State != "pass" && t.State != "skip" }
 
 func (p *Package) hasFailedSubtest(name string) bool {

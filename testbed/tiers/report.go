@@ -124,13 +124,18 @@ func (r *Report) Failures() []Failure {
 	return slices.Clone(r.failures)
 }
 
-// Forget removes the failures of a test with its subtests, or of a whole package, that has passed meanwhile.
+// Forget removes the failures of a test with its subtests, or of a whole package, that has passed meanwhile: it counts
+// as passed.
 func (r *Report) Forget(folder, test string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failures = slices.DeleteFunc(r.failures, func(f Failure) bool {
-		return f.Folder == folder && (test == "" || f.Test == test || strings.HasPrefix(f.Test, test+"/"))
-	})
+	isMeant := func(name string) bool { return test == "" || name == test || strings.HasPrefix(name, test+"/") }
+	r.failures = slices.DeleteFunc(r.failures, func(f Failure) bool { return f.Folder == folder && isMeant(f.Test) })
+	for _, p := range r.Packages {
+		if p.Folder == folder {
+			p.forget(isMeant)
+		}
+	}
 }
 
 // Print prints the failures with their messages, shortened so that they fit on a screen, and how many tests passed and

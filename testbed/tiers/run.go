@@ -47,11 +47,15 @@ func (r Runner) Run(ctx context.Context, entries []Entry, tier Tier) error {
 		}
 		return r.runAll(ctx, testbed, r.Parallel)
 	})
-	err := group.Wait()
+	return r.conclude(group.Wait(), tier, time.Since(start))
+}
+
+// conclude reports a run that ended with err and keeps its times.
+func (r Runner) conclude(err error, tier Tier, took time.Duration) error {
 	if err != nil {
-		r.Report.Fail(Failure{Folder: string(tier), Message: []string{err.Error()}})
+		r.Report.Fail(Failure{Folder: "tier " + string(tier), Message: []string{err.Error()}})
 	}
-	r.Report.Print(time.Since(start))
+	r.Report.Print(took)
 	if err == nil && len(r.Report.Failures()) > 0 {
 		err = ErrFailed
 	}

@@ -149,12 +149,7 @@ func (h *harness) startAgent() {
 	})
 	h.must(err)
 	h.agent = p
-	h.whole.Cleanup(func() {
-		p.Stop(context.Background())
-		if h.whole.Failed() {
-			h.whole.Logf("agent:\n%s", p.Tail())
-		}
-	})
+	testenv.StopAtEnd(h.whole, p)
 }
 
 func (h *harness) must(err error) {

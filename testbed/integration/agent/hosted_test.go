@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -56,12 +55,7 @@ func startHosting(t *testing.T, c *cluster.Cluster, namespace string) *hosting {
 		})
 		return err
 	}))
-	t.Cleanup(func() {
-		h.agent.Stop(context.Background())
-		if t.Failed() {
-			t.Logf("agent:\n%s", h.agent.Tail())
-		}
-	})
+	testenv.StopAtEnd(t, h.agent)
 	return h
 }
 

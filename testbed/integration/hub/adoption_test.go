@@ -65,6 +65,7 @@ func (w *world) onlyAdopted(t *testing.T) error {
 // TestAdoption is a hub that has lost its objects. It admits no cluster before that has reported, adopts what one of
 // them keeps, and then admits none before a person has resumed the operator. What the cluster holds is held.
 func TestAdoption(t *testing.T) {
+	t.Parallel()
 	h := startWhole(t)
 	for name, test := range map[string]adoption{
 		"the newest version is held": {held: "1.2.0", then: "1.1.0", stops: halted,

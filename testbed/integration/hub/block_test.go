@@ -151,6 +151,7 @@ func TestTheHeadIsTheNewestGoodVersion(t *testing.T) {
 // A rollout to a version that becomes blocked stops, with every controller of
 // the hub at work, and goes on when the block is lifted.
 func TestABlockHaltsItsRollout(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, startWhole(t), second, "a", "b")
 	w.agents["a"].work(t)
 	one := intstr.FromInt32(1)

@@ -4,7 +4,6 @@
 package hub
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -89,13 +88,7 @@ func (s *standby) start(t *testing.T) {
 		})
 		return err
 	}))
-	p := s.process
-	t.Cleanup(func() {
-		p.Stop(context.Background())
-		if t.Failed() {
-			t.Logf("hub %s:\n%s", s.name, p.Tail())
-		}
-	})
+	testenv.StopAtEnd(t, s.process)
 }
 
 // page returns what the program answers, and the status; nothing where it does not answer.
@@ -182,6 +175,7 @@ func holder(t *testing.T, lock client.Client) string {
 // that it is passive. It takes over when the active one is killed, and when that is cut off from the lock cluster, but
 // not before it has ended.
 func TestActiveAndPassive(t *testing.T) {
+	t.Parallel()
 	h := &harness{scheme: runtime.NewScheme()}
 	must(t, clientgoscheme.AddToScheme(h.scheme))
 	must(t, v1alpha1.AddToScheme(h.scheme))

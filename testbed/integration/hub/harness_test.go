@@ -10,6 +10,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -43,7 +44,14 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+// TestMain has the tests with a cluster of their own run at the same time, after the others: they wait for leases and
+// clusters rather than compute, so that more of them run than there are processors.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(testenv.Main(m))
+}
 
 const (
 	patience = 5 * time.Minute
@@ -85,7 +93,7 @@ func start(t *testing.T) *harness {
 }
 
 // startWhole returns a hub of the test's own, with every controller that the
-// program has.
+// program has. Tests with a hub of their own are parallel.
 func startWhole(t *testing.T, configure ...func(*rest.Config)) *harness {
 	t.Helper()
 	h := &harness{scheme: runtime.NewScheme(), whole: true, configure: configure}

@@ -36,6 +36,7 @@ func (w *pagingWorld) mount(folder string) []byte {
 // TestHubRestartsDuringAnIncident has the hub stop while an incident is open, and write the configuration anew after it
 // is back: the incident is the same one, and ends once.
 func TestHubRestartsDuringAnIncident(t *testing.T) {
+	t.Parallel()
 	h := startWhole(t)
 	w := &pagingWorld{harness: h, t: t, namespace: hubNamespace}
 	events, err := pagerduty.Start(t.Context(), pagerduty.Options{Services: []string{"platform"}})

@@ -4,7 +4,6 @@
 package hub
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -51,12 +50,7 @@ func startReplica(t *testing.T, c *cluster.Cluster, name string, more ...string)
 		})
 		return err
 	}))
-	t.Cleanup(func() {
-		r.process.Stop(context.Background())
-		if t.Failed() {
-			t.Logf("hub %s:\n%s", name, r.process.Tail())
-		}
-	})
+	testenv.StopAtEnd(t, r.process)
 	return r
 }
 
@@ -74,6 +68,7 @@ func (r *replica) says(t *testing.T, address, path string, status int, contains 
 // TestOperability runs two replicas of the hub's program: both know who leads, both show their profiles on loopback,
 // and the level of logs follows a file. The check of `helm test` succeeds while one of them leads.
 func TestOperability(t *testing.T) {
+	t.Parallel()
 	c := testenv.Cluster(t, cluster.Options{APIServerOnly: true})
 	testenv.InstallCRDs(t, c)
 	check := func(timeout string) (string, error) {

@@ -80,6 +80,7 @@ func (w *pagingWorld) routed(receiver string) {
 
 // TestPaging plays the life of PagingPolicies with the permissions that the chart gives the hub.
 func TestPaging(t *testing.T) {
+	t.Parallel()
 	h := startWhole(t)
 	w := &pagingWorld{harness: h, t: t, namespace: testenv.Namespace(t, h.cluster.RESTConfig(), "payments")}
 	operator := parse(t, goodOperator, w.namespace)

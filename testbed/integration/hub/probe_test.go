@@ -23,6 +23,7 @@ import (
 
 // TestProbesFromTheHub runs probes from outside a cluster: those of its namespace on the hub, of URLs, and no others.
 func TestProbesFromTheHub(t *testing.T) {
+	t.Parallel()
 	h := startWhole(t)
 	h.join(t, &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "probed"}})
 	namespace := v1alpha1.ClusterNamespace("probed")

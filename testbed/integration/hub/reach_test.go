@@ -4,7 +4,6 @@
 package hub
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/sha256"
@@ -103,12 +102,7 @@ func (h *harness) startProgramAt(t *testing.T, c *v1alpha1.FleetCluster,
 		})
 		return err
 	}))
-	t.Cleanup(func() {
-		p.process.Stop(context.Background())
-		if t.Failed() {
-			t.Logf("agent:\n%s", p.process.Tail())
-		}
-	})
+	testenv.StopAtEnd(t, p.process)
 	return p
 }
 

@@ -80,6 +80,7 @@ func (w *world) decided(want ...string) {
 // goes back, nobody else is touched, and the version stays held until a person
 // releases it or a newer one was rolled out.
 func TestAutomaticRollback(t *testing.T) {
+	t.Parallel()
 	h := startWhole(t)
 	w := newWorldOn(t, h, second, "a", "b", "c")
 	for _, a := range w.agents {

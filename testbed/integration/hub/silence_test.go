@@ -48,6 +48,7 @@ func anAlertmanager(t *testing.T) *alertmanager.Server {
 
 // TestSilences has silences of a person and of the hub's own, with the permissions that the chart gives the hub.
 func TestSilences(t *testing.T) {
+	t.Parallel()
 	server := anAlertmanager(t)
 	h := &harness{scheme: runtime.NewScheme(), whole: true,
 		silence: silence.Options{Alertmanager: api.Endpoint{URL: server.URL()}}}

@@ -239,6 +239,7 @@ func (w *sloWorld) condition(name, kind, want string, contains ...string) *v1alp
 // TestSLOs plays the life of objectives: they come by themselves, are edited,
 // broken and put right; Prometheus loads the rules or not.
 func TestSLOs(t *testing.T) {
+	t.Parallel()
 	w := newSLOWorld(t)
 	echo := w.operator("echo")
 	w.operator("other")
@@ -302,6 +303,7 @@ func TestSLOs(t *testing.T) {
 // TestSLOObjects plays what the hub does about objects: one operator with two of
 // them or none, Services to probe, an own SLI, prometheus-operator that comes and goes.
 func TestSLOObjects(t *testing.T) {
+	t.Parallel()
 	w := newSLOWorld(t)
 	echo := w.operator("echo")
 	w.condition("echo", v1alpha1.ConditionReady, "True Succeeded")

@@ -37,6 +37,7 @@ import (
 // uninstalled as the guide says. The cluster is the hub and a member. The hub's program runs; the agent is played, so
 // what an operator's removal leaves is not part of this.
 func TestUninstallLeavesNothing(t *testing.T) {
+	t.Parallel()
 	c := testenv.Cluster(t, cluster.Options{})
 	h := &harness{scheme: runtime.NewScheme(), cluster: c}
 	must(t, clientgoscheme.AddToScheme(h.scheme))

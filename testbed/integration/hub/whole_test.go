@@ -111,6 +111,7 @@ func (w *world) running(want map[string]string) {
 // TestWholeHub takes an operator through its life with every controller of the
 // hub at work, and agents that do as they are told.
 func TestWholeHub(t *testing.T) {
+	t.Parallel()
 	h := startWhole(t)
 	w := newWorldOn(t, h, first, "a", "b", "c")
 	for _, a := range w.agents {

@@ -22,6 +22,7 @@ import (
 // controller of the hub at work, and a person who writes to it as well. The managed
 // fields must then be those of the table in docs/architecture.md.
 func TestEachFieldHasOneWriter(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, startWhole(t), second, "a")
 	w.agents["a"].work(t)
 	w.operator.Spec.Version, w.operator.Spec.RemovalPolicy = "1.0.0", v1alpha1.RemovalUninstall
