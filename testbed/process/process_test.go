@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/testbed/bench/poll"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
 

@@ -107,7 +107,7 @@ func newWorld(t *testing.T) *world {
 // grant binds a role to a ServiceAccount.
 func (w *world) grant(role *rbacv1.ClusterRole, namespace, name string) {
 	w.Helper()
-	w.create(role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+	testenv.Grant(w, w.admin, role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: name}}})
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
-	"github.com/bellwether-dev/bellwether/testbed/bench/poll"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/hollow"
 	"github.com/bellwether-dev/bellwether/testbed/hollow/stage"

@@ -47,6 +47,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/loopback"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 	testprometheus "github.com/bellwether-dev/bellwether/testbed/prometheus"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // TestVitals goes through the life of an operator as its metrics tell it, from
@@ -514,11 +515,7 @@ func permit(t *testing.T, k client.Client, user string) {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.Name},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}
-		for _, o := range []client.Object{r, binding} {
-			if err := k.Create(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-		}
+		testenv.Grant(t, k, r, binding)
 	}
 }
 

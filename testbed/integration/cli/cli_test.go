@@ -167,7 +167,7 @@ func (h *hub) bind(t *testing.T, user, role string) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 	}
-	must(t, h.Create(t.Context(), b))
+	testenv.Grant(t, h, b)
 	t.Cleanup(func() { must(t, h.Delete(context.Background(), b)) })
 }
 
@@ -276,11 +276,11 @@ func TestJoinWritesAKubeconfig(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
 		Name: v1alpha1.AgentServiceAccount}}
 	must(t, h.Create(t.Context(), account))
-	must(t, h.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
-		Name: account.Name}, Rules: fleet.AgentRules()}))
-	must(t, h.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
-		Name: account.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}}}))
+	testenv.Grant(t, h, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: account.Name}, Rules: fleet.AgentRules()}, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: account.Name},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}}})
 	if err := c.Wait(); err != nil {
 		t.Fatalf("it ended with %v:\n%s", err, out)
 	}

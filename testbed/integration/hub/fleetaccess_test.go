@@ -15,6 +15,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // fleetAccess plays a person who has bellwether-operate in one namespace of the hub, and
@@ -26,11 +27,11 @@ func fleetAccess(t *testing.T, h *harness) {
 	for _, a := range w.agents {
 		a.work(t)
 	}
-	must(t, h.Create(t.Context(), &rbacv1.RoleBinding{
+	testenv.Grant(t, h, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mallory"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bellwether-operate"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}},
-	}))
+	})
 	config, err := h.cluster.UserConfig("mallory")
 	must(t, err)
 	mallory := h.as(t, config)

@@ -131,11 +131,11 @@ func TestApprovals(t *testing.T) {
 	person := func(name, role string) client.Client {
 		config, err := h.cluster.UserConfig(name)
 		must(t, err)
-		must(t, h.Create(t.Context(), &rbacv1.RoleBinding{
+		testenv.Grant(t, h, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
-		}))
+		})
 		return h.as(t, config)
 	}
 	operator, approver := person("olga", "bellwether-operate"), person("anna", "bellwether-approve")

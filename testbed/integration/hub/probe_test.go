@@ -78,9 +78,9 @@ func (h *harness) refusesPrivateProbes(t *testing.T, namespace string, spec v1al
 	t.Helper()
 	config, err := h.cluster.UserConfig("system:serviceaccount:elsewhere:probing")
 	must(t, err)
-	must(t, h.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "probing"},
+	testenv.Grant(t, h, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "probing"},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bellwether-operate"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "elsewhere", Name: "probing"}}}))
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "elsewhere", Name: "probing"}}})
 	person := h.as(t, config)
 	private := &v1alpha1.EndpointProbe{Spec: spec}
 	private.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: "private"}

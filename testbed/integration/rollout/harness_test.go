@@ -138,9 +138,7 @@ func (w *world) grantHub() {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: hubUser}},
 	}
-	for _, object := range []client.Object{role, binding} {
-		must(w.t, client.IgnoreAlreadyExists(w.Create(w.t.Context(), object)))
-	}
+	testenv.Grant(w.t, w, role, binding)
 }
 
 // startHub runs a hub with a cache of its own until stop is called. Leader

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poll waits until something that benchmarks look at is as it has to be.
+// Package poll waits until something is as it has to be.
 package poll
 
 import (
