@@ -67,7 +67,9 @@ export GOLANGCI_LINT_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bellwether/
 .PHONY: help
 help: ## Show this help
 	@awk -v tty="$$([[ -t 1 ]] && echo 1 || true)" 'BEGIN {FS = ":.*## "; if (tty) {c = "\033[36m"; b = "\033[1m"; r = "\033[0m"}; \
-		print "Usage: make " c "TARGET" r} \
+		print "Usage: make " c "TARGET" r "\n"; \
+		print "New here? " c "make demo" r " shows the whole of it. Before you send a change: " c "make test" r ", then " \
+			c "make check verify" r "."} \
 		/^##@/ {printf "\n%s%s%s\n", b, substr($$0, 5), r} \
 		/^[a-zA-Z0-9_-]+:.*## / {printf "  %s%-17s%s %s\n", c, $$1, r, $$2}' $(firstword $(MAKEFILE_LIST))
 

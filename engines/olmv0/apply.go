@@ -225,8 +225,8 @@ type (
 		State          *string `json:"state"`
 		CurrentCSV     *string `json:"currentCSV"`
 	}
-	// phaseOfCSV makes OLM go on with a CSV from another phase. What it created is there, so one that is processed again
-	// is Succeeded in a moment.
+	// phaseOfCSV makes OLM go on with a CSV from another phase. What it created is there, so one that is processed
+	// again is Succeeded in a moment.
 	phaseOfCSV struct {
 		Phase   operatorsv1alpha1.ClusterServiceVersionPhase `json:"phase"`
 		Reason  operatorsv1alpha1.ConditionReason            `json:"reason"`

@@ -89,8 +89,8 @@ func eventually(t *testing.T, w *alertmanager.Webhooks, want ...string) {
 	}
 }
 
-// untilNoted waits until Alertmanager has noted its first notification, which it does after the receiver has it: a group
-// is looked at again only then, and its second look reads the log of notifications a second time.
+// untilNoted waits until Alertmanager has noted its first notification, which it does after the receiver has it: it
+// looks at the group again only then, and its second look reads the log of notifications a second time.
 func untilNoted(t *testing.T, s *alertmanager.Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

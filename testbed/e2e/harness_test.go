@@ -29,6 +29,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 const (
@@ -114,6 +115,7 @@ func (o *operator) remove(c client.Client, objects ...client.Object) {
 func (o *operator) gone(c client.Client, object client.Object) {
 	o.t.Helper()
 	var last error
+	defer testenv.Waited(o.t, fmt.Sprintf("%T is gone", object))()
 	err := wait.PollUntilContextTimeout(context.WithoutCancel(o.t.Context()), look, patience, true,
 		func(ctx context.Context) (bool, error) {
 			last = c.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -166,6 +168,7 @@ func (o *operator) within(limit time.Duration, revision int64, what string,
 	o.t.Helper()
 	ro := &v1alpha1.OperatorRollout{}
 	key := client.ObjectKey{Namespace: o.key.Namespace, Name: fmt.Sprintf("%s-%d", o.key.Name, revision)}
+	defer testenv.Waited(o.t, fmt.Sprintf("rollout %d is %s", revision, what))()
 	err := wait.PollUntilContextTimeout(o.t.Context(), look, limit, true, func(ctx context.Context) (bool, error) {
 		if err := o.hub.Get(ctx, key, ro); err != nil {
 			return false, nil //nolint:nilerr // not there yet, or the API server restarts

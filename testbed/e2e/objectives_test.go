@@ -26,6 +26,7 @@ import (
 	echov1alpha1 "github.com/bellwether-dev/bellwether/testbed/echo/api/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/echo/bundle"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // TestObjectivesComeByThemselves manages an operator and nothing else: it has objectives, rules that are evaluated, a
@@ -89,6 +90,7 @@ func ofEcho() []string {
 func (o *operator) until(what string, check func(context.Context) (done bool, state any)) {
 	o.t.Helper()
 	var last any
+	defer testenv.Waited(o.t, what)()
 	err := wait.PollUntilContextTimeout(o.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
 		done, state := check(ctx)
 		if ctx.Err() == nil {

@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/chaos"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 )
 
 // witness follows every change of an operator's installs on the hub, in the

@@ -25,11 +25,11 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/hollow"
 	"github.com/bellwether-dev/bellwether/testbed/hollow/stage"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 

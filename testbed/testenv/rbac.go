@@ -22,9 +22,9 @@ const grantPatience = 5 * time.Minute
 
 var errNotGranted = errors.New("not granted yet")
 
-// Grant creates roles and bindings that are not there and waits until the API server applies the bindings: it authorizes from a cache, so
-// that a request right after a binding was written may still be refused. The client needs client-go's scheme and all
-// rights.
+// Grant creates roles and bindings that are not there and waits until the API server applies the bindings: it
+// authorizes from a cache, so that a request right after a binding was written may still be refused. The client needs
+// client-go's scheme and all rights.
 func Grant(t testing.TB, c client.Client, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {

@@ -28,9 +28,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 	"github.com/bellwether-dev/bellwether/testbed/runs"
 )
@@ -226,6 +226,7 @@ func (e *environment) start(t testing.TB, opts cluster.Options) (*cluster.Cluste
 	if opts.Out == nil {
 		opts.Out = t.Output()
 	}
+	defer Waited(t, "a cluster")()
 	return cluster.Start(ctx, opts)
 }
 
@@ -272,6 +273,7 @@ func (e *environment) local(t testing.TB, name string) (string, error) {
 	if path := e.binaries[name]; path != "" {
 		return path, nil
 	}
+	defer Waited(t, "the build of "+name)()
 	paths, err := build.Local(t.Context(), t.Output(), filepath.Join(e.run.Dir(), "bin"), name)
 	if err != nil {
 		return "", err
@@ -291,10 +293,25 @@ func StopAtEnd(t testing.TB, p *process.Process) {
 	})
 }
 
+// AttributeWaited names the attribute of a test that says for how many seconds it waited, and for what: "12.3 rollout
+// echo-1 is Succeeded". `make test-times` adds them up.
+const AttributeWaited = "waited"
+
+// Waited notes, when the returned function is called, for how long a test waited. Below a second nothing is noted.
+func Waited(t testing.TB, what string) (end func()) {
+	began := time.Now()
+	return func() {
+		if took := time.Since(began); took >= time.Second {
+			t.Attr(AttributeWaited, fmt.Sprintf("%.1f %s", took.Seconds(), strings.Join(strings.Fields(what), " ")))
+		}
+	}
+}
+
 // Eventually checks again and again until a check returns nil. Once patience is over it fails the test with the last
 // error, and with what the test waits for.
 func Eventually(t testing.TB, patience time.Duration, what string, check func(context.Context) error) {
 	t.Helper()
+	defer Waited(t, what)()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("not within %s", patience))
 	defer cancel()
 	if err := poll.Until(ctx, look, func() error { return check(ctx) }); err != nil {

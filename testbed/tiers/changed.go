@@ -217,7 +217,8 @@ func (c *Changed) save(candidates []*candidate) error {
 		case one.result == nil:
 			c.Report.Printf("NOT RUN %s", folder)
 			if one.last.NotRun {
-				c.Report.Fail(Failure{Folder: folder, Message: []string{"it did not run before the time limit of two runs in a row"}})
+				c.Report.Fail(Failure{Folder: folder,
+					Message: []string{"two runs in a row reached their time limit before it ran"}})
 			}
 			next.NotRun = true
 		case failed[folder]:

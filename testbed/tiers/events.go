@@ -8,8 +8,12 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
+
+// attributeWaited is testenv.AttributeWaited.
+const attributeWaited = "waited"
 
 // event is a line of `go test -json`: see `go doc test2json`.
 type event struct {
@@ -18,6 +22,7 @@ type event struct {
 	ImportPath  string // of build-output
 	Test        string
 	Output      string
+	Key, Value  string // of attr
 	Elapsed     float64
 	FailedBuild string
 }
@@ -39,7 +44,9 @@ type TestResult struct {
 	// State is pass, fail or skip; empty if the test did not end.
 	State   string
 	Seconds float64
-	output  []string
+	// Waits are for how many seconds the test says that it waited, by what for (testenv.Waited).
+	Waits  map[string]float64
+	output []string
 }
 
 // Failure is a test that failed; with no name, its package failed beside its tests.
@@ -121,12 +128,27 @@ func (p *Package) recordTest(e event) {
 	switch e.Action {
 	case "output":
 		test.output = append(test.output, e.Output)
+	case "attr":
+		test.recordAttribute(e.Key, e.Value)
 	case "pass", "fail", "skip":
 		test.State, test.Seconds = e.Action, e.Elapsed
 		if !test.failed() {
 			test.output = nil // nobody will read it
 		}
 	}
+}
+
+// recordAttribute adds up what the test waited for.
+func (t *TestResult) recordAttribute(key, value string) {
+	number, what, ok := strings.Cut(value, " ")
+	seconds, err := strconv.ParseFloat(number, 64)
+	if key != attributeWaited || !ok || err != nil {
+		return
+	}
+	if t.Waits == nil {
+		t.Waits = map[string]float64{}
+	}
+	t.Waits[what] += seconds
 }
 
 // Count returns how many tests, subtests not counted, ended in the given state.
@@ -188,7 +210,8 @@ func panicked(output []string) bool {
 }
 
 // frames begin lines that `go test` prints around the output of tests.
-var frames = []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "--- FAIL", "--- PASS", "--- SKIP", "FAIL"}
+var frames = []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "=== ATTR", "--- FAIL", "--- PASS", "--- SKIP",
+	"FAIL"}
 
 // messageOf returns output without the frames, split into lines.
 func messageOf(output []string) []string {

@@ -23,9 +23,12 @@ import (
 type Times struct {
 	mu   sync.Mutex
 	path string
-	// Seconds by "folder" and "folder Test".
+	// Seconds by "folder", "folder Test", and "folder Test\twhat it waited for".
 	seconds map[string]float64
 }
+
+// waitMark separates a test from what it waited for.
+const waitMark = "\t"
 
 // LoadTimes reads the file at path. That there is none means that no time is known.
 func LoadTimes(path string) (*Times, error) {
@@ -53,6 +56,15 @@ func (t *Times) Add(p *Package) {
 	for name, test := range p.Tests {
 		if !strings.Contains(name, "/") {
 			t.seconds[p.Folder+" "+name] = test.Seconds
+			maps.DeleteFunc(t.seconds, func(key string, _ float64) bool {
+				return strings.HasPrefix(key, p.Folder+" "+name+waitMark)
+			})
+		}
+	}
+	for name, test := range p.Tests {
+		name, _, _ = strings.Cut(name, "/")
+		for what, seconds := range test.Waits {
+			t.seconds[p.Folder+" "+name+waitMark+what] += seconds
 		}
 	}
 	t.seconds[p.Folder] = p.Seconds
@@ -86,24 +98,28 @@ func (t *Times) sortLongestFirst(jobs []Job) {
 	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(longest(b), longest(a)) })
 }
 
-// Print prints packages and tests, what took the longest first, at most n of each.
+// Print prints packages, tests, and what tests waited for, what took the longest first, at most n of each.
 func (t *Times) Print(out io.Writer, n int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	isWait := func(name string) bool { return strings.Contains(name, waitMark) }
+	isPackage := func(name string) bool { return !strings.Contains(name, " ") }
 	for _, of := range []struct {
-		title  string
-		isTest bool
-	}{{"PACKAGE", false}, {"TEST", true}} {
+		title string
+		is    func(name string) bool
+	}{
+		{"PACKAGE", isPackage},
+		{"TEST", func(name string) bool { return !isPackage(name) && !isWait(name) }},
+		{"TEST THAT WAITED: FOR WHAT", isWait},
+	} {
 		_, _ = fmt.Fprintf(table, "SECONDS\t%s\n", of.title)
-		names := slices.DeleteFunc(slices.Collect(maps.Keys(t.seconds)), func(name string) bool {
-			return strings.Contains(name, " ") != of.isTest
-		})
+		names := slices.DeleteFunc(slices.Collect(maps.Keys(t.seconds)), func(name string) bool { return !of.is(name) })
 		slices.SortFunc(names, func(a, b string) int {
 			return cmp.Or(cmp.Compare(t.seconds[b], t.seconds[a]), strings.Compare(a, b))
 		})
 		for _, name := range names[:min(n, len(names))] {
-			_, _ = fmt.Fprintf(table, "%.1f\t%s\n", t.seconds[name], name)
+			_, _ = fmt.Fprintf(table, "%.1f\t%s\n", t.seconds[name], strings.Replace(name, waitMark, ": ", 1))
 		}
 	}
 	return table.Flush()

@@ -23,8 +23,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 )
 

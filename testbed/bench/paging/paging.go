@@ -18,9 +18,9 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/hollow/stage"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 )
 
 // RecoveryOptions say how the recovery of a lost hub is measured.

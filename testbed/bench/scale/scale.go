@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/hollow"
 	"github.com/bellwether-dev/bellwether/testbed/hollow/stage"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 )
 
 // Options say what fleets are measured.

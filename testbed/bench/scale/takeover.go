@@ -15,9 +15,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/hollow"
 	"github.com/bellwether-dev/bellwether/testbed/hollow/stage"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 )
 
 // TakeoverOptions say how the death of a leader is measured.

@@ -13,9 +13,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/hollow"
 	"github.com/bellwether-dev/bellwether/testbed/hollow/stage"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 )
 
 // TroubleOptions say how fleets in trouble are measured.

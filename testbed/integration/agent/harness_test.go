@@ -7,6 +7,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,7 +20,6 @@ import (
 
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -52,6 +52,8 @@ const (
 	v1 = "echo-operator.v1.0.0"
 	v2 = "echo-operator.v1.1.0"
 )
+
+var errNotYet = errors.New("not yet")
 
 // harness is an agent, the hub that a test plays, and the cluster that the
 // agent works on; hub and cluster are one where nothing else is said.
@@ -225,6 +227,7 @@ func (h *harness) admitAs(r v1alpha1.Release, revision int64) {
 func (h *harness) until(what string, holds func(*v1alpha1.OperatorInstall) bool) *v1alpha1.OperatorInstall {
 	h.t.Helper()
 	oi := &v1alpha1.OperatorInstall{}
+	defer testenv.Waited(h.t, what)()
 	err := wait.PollUntilContextTimeout(h.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
 		if err := h.Get(ctx, h.key(), oi); err != nil {
 			return false, nil //nolint:nilerr // not there yet, or the API server is slow
@@ -276,14 +279,13 @@ func (h *harness) stalls(reason string, says ...string) {
 // gone waits until an object is gone.
 func (h *harness) gone(o client.Object) {
 	h.t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(h.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
-		last = h.Get(ctx, client.ObjectKeyFromObject(o), o)
-		return apierrors.IsNotFound(last), nil
+	testenv.Eventually(h.t, patience, fmt.Sprintf("%T %s is gone", o, o.GetName()), func(ctx context.Context) error {
+		err := h.Get(ctx, client.ObjectKeyFromObject(o), o)
+		if err == nil {
+			return errNotYet
+		}
+		return client.IgnoreNotFound(err)
 	})
-	if err != nil {
-		h.t.Fatalf("%T %s is still there: %v", o, o.GetName(), last)
-	}
 }
 
 // uninstall removes the install with a policy and waits for it.
@@ -309,9 +311,10 @@ func echoImages(t *testing.T) map[string]cluster.Image {
 // eventually polls until something holds.
 func (h *harness) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	if err := wait.PollUntilContextTimeout(h.t.Context(), look, patience, true, func(context.Context) (bool, error) {
-		return holds(), nil
-	}); err != nil {
-		h.t.Fatalf("%s: %v", what, err)
-	}
+	testenv.Eventually(h.t, patience, what, func(context.Context) error {
+		if !holds() {
+			return errNotYet
+		}
+		return nil
+	})
 }

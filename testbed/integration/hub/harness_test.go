@@ -239,7 +239,9 @@ func state(o kit.Object) string {
 
 func (h *harness) reaches(t *testing.T, o kit.Object, want string, contains ...string) {
 	t.Helper()
-	eventually(t, func() error { return h.is(t, o, want, contains...) })
+	testenv.Eventually(t, patience, fmt.Sprintf("%T is %s", o, want), func(context.Context) error {
+		return h.is(t, o, want, contains...)
+	})
 }
 
 func (h *harness) is(t *testing.T, o kit.Object, want string, contains ...string) error {

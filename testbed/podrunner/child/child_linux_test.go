@@ -21,8 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bellwether-dev/bellwether/testbed/poll"
 	"github.com/bellwether-dev/bellwether/testbed/podrunner/child"
+	"github.com/bellwether-dev/bellwether/testbed/poll"
 )
 
 const role = "CHILD_TEST_ROLE"
