@@ -4,9 +4,19 @@
 package rollouts_test
 
 import (
+	"cmp"
+	"encoding/json"
+	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/bellwether-dev/bellwether/boilerplate/long"
 )
 
 // mutant is a fault that is planted in the planner.
@@ -217,4 +227,56 @@ func TestMutantsApply(t *testing.T) {
 			t.Errorf("mutant %q: %s has %q %d times, want once", name, m.file, m.old, n)
 		}
 	}
+}
+
+// TestMutants plants one fault at a time in the planner and expects a test to
+// find it. A fault that survives is a check that is missing. Without the long
+// tests it plants a few, from everywhere in the list.
+func TestMutants(t *testing.T) {
+	found := regexp.MustCompile(`seed \d+: [^\n]{0,150}|panic: [^\n]*|--- FAIL: Test\S*|test timed out`)
+	names := slices.Sorted(maps.Keys(mutantsOf))
+	every := max(1, len(names)/long.Cases(6, len(names)))
+	for i := 0; i < len(names); i += every {
+		name, m := names[i], mutantsOf[names[i]]
+		t.Run(name, func(t *testing.T) {
+			out, err := runMutant(t, m)
+			if err == nil {
+				t.Fatal("survived: " + name)
+			}
+			what := found.FindString(out)
+			if what == "" {
+				t.Fatalf("did not compile or failed otherwise:\n%s", out)
+			}
+			t.Log(name + ": " + what)
+		})
+	}
+}
+
+func runMutant(t *testing.T, m mutant) (string, error) {
+	t.Helper()
+	path, err := filepath.Abs(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	mutated, overlay := filepath.Join(dir, filepath.Base(m.file)), filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		mutated: strings.Replace(string(source), m.old, m.new, 1), overlay: string(text),
+	} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", overlay, "-timeout", "5m", "-run",
+		cmp.Or(m.test, "^TestSimulator$"), ".", "-args", "-seeds", strconv.Itoa(*seeds))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }

@@ -4,7 +4,6 @@
 package alerts
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
@@ -165,8 +163,7 @@ var mutants = map[string]mutant{
 	"a page goes on": {"csv", "keep_firing_for: 5m", "keep_firing_for: 2m", "clusters of"},
 }
 
-// TestMutants makes mistakes in the rules, one at a time, and expects the generated tests to notice each. Without the
-// long tests it makes a few of them.
+// TestMutants makes mistakes in the rules, one at a time, and expects the generated tests to notice each.
 func TestMutants(t *testing.T) {
 	tool := binary(t, build.Promtool)
 	t.Run("no mistake", func(t *testing.T) {
@@ -177,8 +174,7 @@ func TestMutants(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, name := range slices.Sorted(maps.Keys(mutants))[:long.Cases(3, len(mutants))] {
-		m := mutants[name]
+	for name, m := range mutants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rules, tests := stories(t, sets[m.set], m.from, m.to)

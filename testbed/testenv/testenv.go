@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -291,6 +292,12 @@ func StopAtEnd(t testing.TB, p *process.Process) {
 			t.Logf("%s:\n%s", p.Name(), tail)
 		}
 	})
+}
+
+// Caller is where the calling function was called, such as "rollout_test.go:12": what it waits for, if it is not told.
+func Caller() string {
+	_, file, line, _ := runtime.Caller(2)
+	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
 }
 
 // AttributeWaited names the attribute of a test that says for how many seconds it waited, and for what: "12.3 rollout

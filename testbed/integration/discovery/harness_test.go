@@ -132,7 +132,7 @@ func (h *harness) must(err error) {
 
 func (h *harness) eventually(objection func() error) {
 	h.t.Helper()
-	testenv.Eventually(h.t, patience, "wait", func(context.Context) error { return objection() })
+	testenv.Eventually(h.t, patience, testenv.Caller(), func(context.Context) error { return objection() })
 }
 
 // define installs the definitions of all kinds of sources.

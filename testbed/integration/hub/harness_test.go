@@ -205,7 +205,7 @@ func must(t *testing.T, err error) {
 // eventually asks until there is no objection.
 func eventually(t *testing.T, objection func() error) {
 	t.Helper()
-	testenv.Eventually(t, patience, "wait", func(context.Context) error { return objection() })
+	testenv.Eventually(t, patience, testenv.Caller(), func(context.Context) error { return objection() })
 }
 
 // holds asks again and again for a while and fails at the first objection.

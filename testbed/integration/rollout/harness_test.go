@@ -275,7 +275,7 @@ func (w *world) reaches(ro *v1alpha1.OperatorRollout, phase v1alpha1.RolloutPhas
 
 func (w *world) eventually(objection func() error) {
 	w.t.Helper()
-	testenv.Eventually(w.t, patience, "wait", func(context.Context) error { return objection() })
+	testenv.Eventually(w.t, patience, testenv.Caller(), func(context.Context) error { return objection() })
 }
 
 func (w *world) change(o client.Object, edit func()) {
