@@ -77,6 +77,9 @@ func wait() {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Second)
 	})
+	deadline := time.Now().Add(2 * limit)
+	deadline = time.Now().Add(2 * short)
+	deadline = time.Now().Add(unknown)
 }
 `
 	got := findImpatience(t, map[string][]byte{"a_test.go": []byte(source)})
@@ -86,6 +89,7 @@ func wait() {
 		"a_test.go:17: wait.PollUntilContextTimeout gives up after 30s: give it 1m0s",
 		"a_test.go:18: time.After gives up after 30s: give it 1m0s",
 		"a_test.go:19: judges how long something took: use testing/synctest, a fake clock or a benchmark",
+		"a_test.go:25: a deadline in 10s: give it 1m0s",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
@@ -152,6 +156,9 @@ func (d durations) judge(n ast.Node) (what string, inside bool) {
 		if name == "time.Sleep" {
 			return "sleeps: wait for a state that lasts", true
 		}
+		if limit, ok := d.eval(firstOf(n.Args)); ok && isFromNow(n) && limit < patience {
+			return fmt.Sprintf("a deadline in %s: give it %s", limit, patience), true
+		}
 		if place, ok := waits[name]; ok && place < len(n.Args) {
 			if limit, ok := d.eval(n.Args[place]); ok && limit < patience {
 				return fmt.Sprintf("%s gives up after %s: give it %s", name, limit, patience), true
@@ -167,6 +174,23 @@ func (d durations) judge(n ast.Node) (what string, inside bool) {
 
 func isComparison(op token.Token) bool {
 	return op == token.LSS || op == token.GTR || op == token.LEQ || op == token.GEQ
+}
+
+// isFromNow tells whether a call is time.Now().Add().
+func isFromNow(call *ast.CallExpr) bool {
+	add, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || add.Sel.Name != "Add" {
+		return false
+	}
+	now, ok := add.X.(*ast.CallExpr)
+	return ok && nameOf(now.Fun) == "time.Now"
+}
+
+func firstOf(arguments []ast.Expr) ast.Expr {
+	if len(arguments) == 0 {
+		return nil
+	}
+	return arguments[0]
 }
 
 func isElapsed(e ast.Expr) bool {

@@ -47,7 +47,7 @@ func dial(t *testing.T, address string) *net.TCPConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return conn.(*net.TCPConn)
@@ -117,7 +117,7 @@ func TestCutEndsWhatIsOpen(t *testing.T) {
 	client := dial(t, f.listener.Addr().String())
 	server := <-accepted
 	defer func() { _ = server.Close() }()
-	if err := server.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := server.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	f.close()

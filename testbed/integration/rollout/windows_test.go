@@ -75,7 +75,7 @@ func TestWindowOpens(t *testing.T) {
 	window := w.window(v1alpha1.WindowAllow, time.Now().Add(time.Hour), time.Hour, nil)
 	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
 	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed")
-	opens := time.Now().Add(8 * time.Second).Truncate(time.Second)
+	opens := time.Now().Add(8 * time.Second).Truncate(time.Second) // impatient: it is a start, which nothing misses
 	w.change(window, func() { window.Spec.Start = opens.UTC().Format(windowTime) })
 	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
 	if at := ro.Status.Waves[0].StartedAt; at == nil || at.Time.Before(opens) {
