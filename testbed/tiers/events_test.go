@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,6 +143,11 @@ func TestSummarize(t *testing.T) {
 		"none": {},
 		"a long message": {
 			failures: many[:1], has: []string{FailuresTitle, "a Test0", "    line 0", "    ...", "    line 99"},
+		},
+		"a long log after the message": {
+			failures: []Failure{{Folder: "a", Test: "TestA", Message: append([]string{"why"},
+				slices.Repeat([]string{`    {"level":"info","msg":"Acting"}`}, 100)...)}},
+			has: []string{"a TestA\n    why"},
 		},
 		"several": {failures: many[:5], has: []string{"a Test4"}},
 		"many":    {failures: many, has: []string{"a Test0", "a Test37", "and 162 more"}},

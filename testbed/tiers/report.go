@@ -168,7 +168,7 @@ func summarize(failures []Failure) []string {
 	lines := []string{FailuresTitle}
 	for _, f := range shown {
 		lines = append(lines, f.Name())
-		for _, line := range shorten(f.Message, each) {
+		for _, line := range shorten(withoutInfo(f.Message), each) {
 			lines = append(lines, "    "+line)
 		}
 	}
@@ -176,6 +176,13 @@ func summarize(failures []Failure) []string {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return lines
+}
+
+// withoutInfo leaves out what programs logged without being worried: the lists of all packages have it.
+func withoutInfo(message []string) []string {
+	return slices.DeleteFunc(slices.Clone(message), func(line string) bool {
+		return strings.HasPrefix(strings.TrimSpace(line), `{"level":"info"`)
+	})
 }
 
 // shorten leaves out the middle of a message that has more than n lines: its end says more than its beginning.
