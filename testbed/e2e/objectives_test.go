@@ -49,9 +49,7 @@ func TestObjectivesComeByThemselves(t *testing.T) {
 		}
 	}
 	o.slices("all are good", func(bad map[string]bool) string { return cmp.Diff(good, bad) })
-	if out, exit := o.bellwether("slo", "get", "echo-slo"); exit != 0 || !strings.Contains(out, "100 %") {
-		t.Errorf("slo get: exit %d\n%s", exit, out)
-	}
+	o.sloGetShows("100 %")
 
 	o.evict("canary")
 	o.probed("canary", false)
@@ -67,9 +65,19 @@ func TestObjectivesComeByThemselves(t *testing.T) {
 		}
 		return fmt.Sprint("not yet: ", bad)
 	})
-	if out, exit := o.bellwether("slo", "get", "echo-slo"); exit != 0 || !strings.Contains(out, "canary") {
-		t.Errorf("slo get does not name the cluster that is bad: exit %d\n%s", exit, out)
-	}
+	o.sloGetShows("canary") // the cluster that is bad
+}
+
+// sloGetShows waits until `bellwether slo get` shows a text. Budgets are recorded some time after the slices that they
+// are made of.
+func (o *operator) sloGetShows(text string) {
+	o.t.Helper()
+	testenv.Eventually(o.t, patience, "slo get shows "+text, func(context.Context) error {
+		if out, exit := o.bellwether("slo", "get", "echo-slo"); exit != 0 || !strings.Contains(out, text) {
+			return fmt.Errorf("exit %d\n%s", exit, out)
+		}
+		return nil
+	})
 }
 
 // ofEcho are the SLIs that have slices for the sample operator: it has no webhook and no limits, and there are no

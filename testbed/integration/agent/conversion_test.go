@@ -69,8 +69,9 @@ func TestRollbackWithConversionWebhook(t *testing.T) {
 	h.runs()
 	h.only("1.0.0")
 	h.has("what was written in v2 is there in v1", "v1", inV1)
-	if d := h.definition(); len(d.Spec.Versions) != 1 || d.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
-		t.Errorf("the definition has %d versions and conversion %s", len(d.Spec.Versions), d.Spec.Conversion.Strategy)
+	// OLM may have put the webhook back (olm.md, fact 28); with one version nobody calls it.
+	if d := h.definition(); len(d.Spec.Versions) != 1 {
+		t.Errorf("the definition has %d versions", len(d.Spec.Versions))
 	}
 
 	// Both versions have the webhook, so that another storage version does no harm.
