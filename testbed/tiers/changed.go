@@ -60,7 +60,8 @@ func (c *Changed) Run(ctx context.Context, entries []Entry, tier Tier) error {
 	defer c.Report.Watch()()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit, errDeadline)
 	defer cancel()
-	return c.conclude(c.runChanged(ctx, entries, tier), tier, time.Since(start))
+	c.tier = tier
+	return c.conclude(c.runChanged(ctx, entries, tier), time.Since(start))
 }
 
 func (c *Changed) runChanged(ctx context.Context, entries []Entry, tier Tier) error {
@@ -83,7 +84,7 @@ func (c *Changed) runChanged(ctx context.Context, entries []Entry, tier Tier) er
 // findChanged returns the packages whose tests have to run: first what the last run left, then what takes longest.
 func (c *Changed) findChanged(entries []Entry, tier Tier) ([]*candidate, error) {
 	jobs := jobsOf(entries, tier)
-	c.Times.sortLongestFirst(jobs)
+	c.Times.sortLongestFirst(jobs, tier)
 	var left, rest []*candidate
 	for _, job := range jobs {
 		digest, err := c.Digest(job)

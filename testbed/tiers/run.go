@@ -25,14 +25,17 @@ type Runner struct {
 	Parallel int
 	Report   *Report
 	Times    *Times
+	// tier is the one whose tests run.
+	tier Tier
 }
 
 // Run runs all tests of a tier once: those of the product beside those of the testbed, which mostly wait.
 func (r Runner) Run(ctx context.Context, entries []Entry, tier Tier) error {
 	start := time.Now()
 	defer r.Report.Watch()()
+	r.tier = tier
 	jobs := mergeWhole(jobsOf(entries, tier))
-	r.Times.sortLongestFirst(jobs)
+	r.Times.sortLongestFirst(jobs, tier)
 	testbed := slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return j.Module == "." })
 	product := slices.DeleteFunc(jobs, func(j Job) bool { return j.Module != "." })
 
@@ -47,13 +50,13 @@ func (r Runner) Run(ctx context.Context, entries []Entry, tier Tier) error {
 		}
 		return r.runAll(ctx, testbed, r.Parallel)
 	})
-	return r.conclude(group.Wait(), tier, time.Since(start))
+	return r.conclude(group.Wait(), time.Since(start))
 }
 
 // conclude reports a run that ended with err and keeps its times.
-func (r Runner) conclude(err error, tier Tier, took time.Duration) error {
+func (r Runner) conclude(err error, took time.Duration) error {
 	if err != nil {
-		r.Report.Fail(Failure{Folder: "tier " + string(tier), Message: []string{err.Error()}})
+		r.Report.Fail(Failure{Folder: "tier " + string(r.tier), Message: []string{err.Error()}})
 	}
 	r.Report.Print(took)
 	if err == nil && len(r.Report.Failures()) > 0 {
@@ -77,5 +80,5 @@ func (r Runner) Begin(folder string) { r.Report.Begin(folder) }
 // End implements Listener.
 func (r Runner) End(p *Package) {
 	r.Report.Add(p)
-	r.Times.Add(p)
+	r.Times.Add(p, r.tier)
 }

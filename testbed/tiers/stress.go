@@ -39,6 +39,7 @@ func (s Stress) Run(ctx context.Context, entries []Entry, tier Tier, folders []s
 		return err
 	}
 	defer s.Report.Watch()()
+	s.tier = tier
 	rates := map[string]*rate{}
 	jobs = mergeWhole(jobs)
 	for i := range s.N {

@@ -23,7 +23,7 @@ import (
 type Times struct {
 	mu   sync.Mutex
 	path string
-	// Seconds by "folder", "folder Test", and "folder Test\twhat it waited for".
+	// Seconds by "folder@tier", "folder Test", and "folder Test\twhat it waited for".
 	seconds map[string]float64
 }
 
@@ -46,8 +46,8 @@ func LoadTimes(path string) (*Times, error) {
 	return times, nil
 }
 
-// Add records how long the tests of a package took.
-func (t *Times) Add(p *Package) {
+// Add records how long the tests of a tier in a package took.
+func (t *Times) Add(p *Package, tier Tier) {
 	if p.Cached {
 		return
 	}
@@ -67,8 +67,10 @@ func (t *Times) Add(p *Package) {
 			t.seconds[p.Folder+" "+name+waitMark+what] += seconds
 		}
 	}
-	t.seconds[p.Folder] = p.Seconds
+	t.seconds[packageKey(p.Folder, tier)] = p.Seconds
 }
+
+func packageKey(folder string, tier Tier) string { return folder + "@" + string(tier) }
 
 // Save writes the file.
 func (t *Times) Save() error {
@@ -84,14 +86,14 @@ func (t *Times) Save() error {
 	return nil
 }
 
-// sortLongestFirst sorts jobs so that the one that took the longest begins first.
-func (t *Times) sortLongestFirst(jobs []Job) {
+// sortLongestFirst sorts jobs of a tier so that the one that took the longest begins first.
+func (t *Times) sortLongestFirst(jobs []Job, tier Tier) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	longest := func(job Job) float64 {
 		most := 0.0
 		for _, folder := range job.Folders {
-			most = max(most, t.seconds[folder])
+			most = max(most, t.seconds[packageKey(folder, tier)])
 		}
 		return most
 	}
@@ -109,7 +111,7 @@ func (t *Times) Print(out io.Writer, n int) error {
 		title string
 		is    func(name string) bool
 	}{
-		{"PACKAGE", isPackage},
+		{"PACKAGE@TIER", isPackage},
 		{"TEST", func(name string) bool { return !isPackage(name) && !isWait(name) }},
 		{"TEST THAT WAITED: FOR WHAT", isWait},
 	} {

@@ -44,7 +44,7 @@ func TestTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range ended {
-			times.Add(p)
+			times.Add(p, Cluster)
 		}
 		if err := times.Save(); err != nil {
 			t.Fatal(err)
@@ -58,8 +58,8 @@ func TestTimes(t *testing.T) {
 	if err := times.Print(&out, 10); err != nil {
 		t.Fatal(err)
 	}
-	want := `SECONDS  PACKAGE
-9.5      testbed/a
+	want := `SECONDS  PACKAGE@TIER
+9.5      testbed/a@cluster
 SECONDS  TEST
 8.0      testbed/a TestA
 SECONDS  TEST THAT WAITED: FOR WHAT
