@@ -29,7 +29,7 @@ var deliberate = regexp.MustCompile(`//.*\bimpatient: \S`)
 // waits are the functions that give up after a time, with the place of that time among their arguments.
 var waits = map[string]int{
 	"context.WithTimeout": 1, "context.WithTimeoutCause": 1, "wait.PollUntilContextTimeout": 2, "time.After": 0,
-	"time.NewTimer": 0,
+	"time.NewTimer": 0, "time.Now.Add": 0,
 }
 
 // TestTestsArePatient fails for tests that sleep, that give up in less than a minute, or that judge how long something
@@ -89,7 +89,7 @@ func wait() {
 		"a_test.go:17: wait.PollUntilContextTimeout gives up after 30s: give it 1m0s",
 		"a_test.go:18: time.After gives up after 30s: give it 1m0s",
 		"a_test.go:19: judges how long something took: use testing/synctest, a fake clock or a benchmark",
-		"a_test.go:25: a deadline in 10s: give it 1m0s",
+		"a_test.go:25: time.Now.Add gives up after 10s: give it 1m0s",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
@@ -156,9 +156,6 @@ func (d durations) judge(n ast.Node) (what string, inside bool) {
 		if name == "time.Sleep" {
 			return "sleeps: wait for a state that lasts", true
 		}
-		if limit, ok := d.eval(firstOf(n.Args)); ok && isFromNow(n) && limit < patience {
-			return fmt.Sprintf("a deadline in %s: give it %s", limit, patience), true
-		}
 		if place, ok := waits[name]; ok && place < len(n.Args) {
 			if limit, ok := d.eval(n.Args[place]); ok && limit < patience {
 				return fmt.Sprintf("%s gives up after %s: give it %s", name, limit, patience), true
@@ -176,36 +173,23 @@ func isComparison(op token.Token) bool {
 	return op == token.LSS || op == token.GTR || op == token.LEQ || op == token.GEQ
 }
 
-// isFromNow tells whether a call is time.Now().Add().
-func isFromNow(call *ast.CallExpr) bool {
-	add, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || add.Sel.Name != "Add" {
-		return false
-	}
-	now, ok := add.X.(*ast.CallExpr)
-	return ok && nameOf(now.Fun) == "time.Now"
-}
-
-func firstOf(arguments []ast.Expr) ast.Expr {
-	if len(arguments) == 0 {
-		return nil
-	}
-	return arguments[0]
-}
-
 func isElapsed(e ast.Expr) bool {
 	call, ok := e.(*ast.CallExpr)
 	return ok && nameOf(call.Fun) == "time.Since"
 }
 
-// nameOf is the name of a function of another package, such as "time.Since".
+// nameOf is the name of a function of another package, such as "time.Since", or of a method of what such a function
+// returns, such as "time.Now.Add".
 func nameOf(e ast.Expr) string {
 	selector, ok := e.(*ast.SelectorExpr)
 	if !ok {
 		return ""
 	}
-	if x, ok := selector.X.(*ast.Ident); ok {
+	switch x := selector.X.(type) {
+	case *ast.Ident:
 		return x.Name + "." + selector.Sel.Name
+	case *ast.CallExpr:
+		return nameOf(x.Fun) + "." + selector.Sel.Name
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ import (
 // grantPatience is how long an API server may take to apply a role that it has stored.
 const grantPatience = 5 * time.Minute
 
-var errNotGranted = errors.New("not granted yet")
+var errNotGranted = errors.New("the API server does not apply it yet")
 
 // Grant creates roles and bindings that are not there and waits until the API server applies the bindings: it
 // authorizes from a cache, so that a request right after a binding was written may still be refused. The client needs

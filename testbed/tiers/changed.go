@@ -219,7 +219,7 @@ func (c *Changed) save(candidates []*candidate) error {
 			c.Report.Printf("NOT RUN %s", folder)
 			if one.last.NotRun {
 				c.Report.Fail(Failure{Folder: folder,
-					Message: []string{"two runs in a row reached their time limit before it ran"}})
+					Message: []string{"two runs in a row left it: give them more time (LIMIT), or make its tests faster"}})
 			}
 			next.NotRun = true
 		case failed[folder]:

@@ -53,12 +53,13 @@ func (t *Times) Add(p *Package, tier Tier) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	maps.DeleteFunc(t.seconds, func(key string, _ float64) bool {
+		test, _, isWait := strings.Cut(strings.TrimPrefix(key, p.Folder+" "), waitMark)
+		return isWait && p.Tests[test] != nil
+	})
 	for name, test := range p.Tests {
 		if !strings.Contains(name, "/") {
 			t.seconds[p.Folder+" "+name] = test.Seconds
-			maps.DeleteFunc(t.seconds, func(key string, _ float64) bool {
-				return strings.HasPrefix(key, p.Folder+" "+name+waitMark)
-			})
 		}
 	}
 	for name, test := range p.Tests {

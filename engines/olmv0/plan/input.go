@@ -290,7 +290,7 @@ const (
 	// Replacing, or one that it installs with old settings.
 	Reprocess Verb = "reprocess"
 	// SetReplacing makes OLM replace a CSV with its successor, whatever phase it is in.
-	SetReplacing Verb = "set to Replacing"
+	SetReplacing Verb = "mark as being replaced"
 	// Abandon makes OLM fail an unfinished CSV, so that another may replace it.
 	Abandon Verb = "abandon"
 	// Detach removes spec.replaces of a CSV, so that it can be replaced by what it

@@ -28,7 +28,7 @@ func (d *decision) installed(in Input) *finding {
 	if before, ok := in.findBlocker(csv); ok {
 		d.add(SetReplacing, KindCSV, before.Name, before.Object)
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"%s waits for %s, which OLM cannot install again for want of %s. OLM is made to replace it.",
+			"%s waits for %s, which OLM began to install again and cannot: %s. It is marked as being replaced.",
 			csv.Name, before.Name, strings.Join(before.Missing, "; "))}
 	}
 	state := fmt.Sprintf("%s is %s", csv.Name, phaseName(csv.Phase))

@@ -205,7 +205,7 @@ func (k *killer) aim(t *testing.T, n int, after bool, args ...string) error {
 		t.Fatal(err)
 	}
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), commandLine+"="+string(text))
+	command.Env = append(os.Environ(), commandLine+"="+string(text), "TMPDIR="+t.TempDir()) // it leaves its own
 	k.mu.Lock()
 	if err := command.Start(); err != nil {
 		k.mu.Unlock()
