@@ -256,9 +256,8 @@ require-registry:
 ##@ Generated files, one by one
 
 .PHONY: generate-api
-generate-api: $(CONTROLLER_GEN) ## Deep copies, apply configurations and CRDs from apis/
+generate-api: $(CONTROLLER_GEN) ## Deep copies and CRDs from apis/
 	$(CONTROLLER_GEN) object:headerFile=boilerplate/header.go.txt crd:maxDescLen=1024 \
-		applyconfiguration:headerFile=boilerplate/header.go.txt \
 		paths=./apis/... output:crd:dir=charts/bellwether/files/crds
 
 .PHONY: generate-rbac

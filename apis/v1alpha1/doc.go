@@ -14,6 +14,5 @@
 // observedGeneration, and the kstatus conditions Ready, Reconciling and Stalled.
 //
 // +kubebuilder:object:generate=true
-// +kubebuilder:ac:generate=true
 // +groupName=bellwether.dev
 package v1alpha1

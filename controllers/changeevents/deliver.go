@@ -20,7 +20,6 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/pagerduty"
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	apply "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/changeevents/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
@@ -139,18 +138,14 @@ func (r *Reconciler) recordOnce(ctx context.Context, key types.NamespacedName, u
 	return client.IgnoreNotFound(r.write(ctx, &ro, deliveries))
 }
 
+// deliveriesOnly is the part of a rollout's status that ChangeEventManager owns.
+type deliveriesOnly struct {
+	ChangeEvents []v1alpha1.ChangeEventDelivery `json:"changeEvents,omitempty"`
+}
+
 // write applies the deliveries to a rollout, provided that it is as it was read.
 func (r *Reconciler) write(ctx context.Context, ro *v1alpha1.OperatorRollout,
 	deliveries []v1alpha1.ChangeEventDelivery) error {
-	status := apply.OperatorRolloutStatus()
-	for _, d := range deliveries {
-		config, err := kit.Configuration[apply.ChangeEventDeliveryApplyConfiguration](d)
-		if err != nil {
-			return err
-		}
-		status.WithChangeEvents(config)
-	}
-	config := apply.OperatorRollout(ro.Name, ro.Namespace).WithUID(ro.UID).WithResourceVersion(ro.ResourceVersion).
-		WithStatus(status)
-	return r.Client.Status().Apply(ctx, config, kit.ChangeEventManager, client.ForceOwnership)
+	part := kit.Part{Object: ro, Status: deliveriesOnly{ChangeEvents: deliveries}}
+	return part.ApplyStatus(ctx, r.Client, kit.ChangeEventManager)
 }

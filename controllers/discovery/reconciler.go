@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/discovery/plan"
 	"github.com/bellwether-dev/bellwether/controllers/discovery/sources"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
@@ -239,6 +238,16 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 	return r.report(ctx, in.Name, version, next.Status)
 }
 
+// The parts of a FleetCluster's spec and status that DiscoveryManager owns.
+type (
+	sourceOnly struct {
+		SourceRef *v1alpha1.SourceReference `json:"sourceRef"`
+	}
+	statusOnly struct {
+		Source *v1alpha1.ClusterSource `json:"source"`
+	}
+)
+
 // write applies what the FleetCluster has of its source. It returns the labels that are now
 // this controller's, and the resource version. It does not force: a label that somebody else
 // sets is theirs.
@@ -256,23 +265,21 @@ func (r *Reconciler) write(ctx context.Context, in plan.Input, content plan.Cont
 			Resource: "fleetclusters"}, in.Name, errNewer)
 	}
 	labels := plan.Unowned(content.Labels, now.ManagedFields, string(kit.DiscoveryManager))
-	config := applyconfig.FleetCluster(in.Name).WithLabels(labels)
-	if in.Cluster != nil {
-		config.WithUID(now.UID).WithResourceVersion(now.ResourceVersion)
+	now.Name = in.Name
+	part := kit.Part{Object: now, Labels: labels}
+	if content.Ref != nil {
+		part.Annotations = map[string]string{v1alpha1.AnnotationDiscovered: "true"}
+		part.Spec = sourceOnly{SourceRef: content.Ref}
 	}
-	if ref := content.Ref; ref != nil {
-		config.WithAnnotations(map[string]string{v1alpha1.AnnotationDiscovered: "true"})
-		config.WithSpec(applyconfig.FleetClusterSpec().WithSourceRef(applyconfig.SourceReference().
-			WithAPIVersion(ref.APIVersion).WithKind(ref.Kind).WithNamespace(ref.Namespace).WithName(ref.Name)))
-	}
-	if err := r.Client.Apply(ctx, config, kit.DiscoveryManager); err != nil {
+	version, err := part.Apply(ctx, r.Client, kit.DiscoveryManager)
+	if err != nil {
 		return nil, "", fmt.Errorf("apply FleetCluster %s: %w", in.Name, err)
 	}
 	if in.Cluster == nil {
 		log.FromContext(ctx).Info("Created a FleetCluster", "cluster", in.Name,
 			"source", sources.Describe(*content.Ref))
 	}
-	return labels, *config.ResourceVersion, nil // which the response has
+	return labels, version, nil
 }
 
 // report writes status.source, which is this controller's own, to one version of the
@@ -291,12 +298,9 @@ func (r *Reconciler) report(ctx context.Context, name, version string, source *v
 }
 
 func (r *Reconciler) applySource(ctx context.Context, name, version string, source *v1alpha1.ClusterSource) error {
-	config, err := kit.Configuration[applyconfig.ClusterSourceApplyConfiguration](source)
-	if err != nil {
-		return err
-	}
-	return r.Client.Status().Apply(ctx, applyconfig.FleetCluster(name).WithResourceVersion(version).
-		WithStatus(applyconfig.FleetClusterStatus().WithSource(config)), kit.DiscoveryManager, client.ForceOwnership)
+	of := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+	part := kit.Part{Object: of, Status: statusOnly{Source: source}}
+	return part.ApplyStatus(ctx, r.Client, kit.DiscoveryManager)
 }
 
 // unreport removes status.source by a merge patch: where nothing else is in the status, the

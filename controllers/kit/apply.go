@@ -5,16 +5,16 @@ package kit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 )
 
 // Field managers, one for each group of fields. A manager's apply states all fields
@@ -82,33 +82,78 @@ func ForEach[T any](elements []T, write func(T) error) error {
 	return errors.Join(failed...)
 }
 
-// ApplyInstall applies a part of the spec of an OperatorInstall that exists. One that
-// is gone, or was created again since the cache saw it, is left alone: an apply would
-// create it.
+// Part is what one field manager owns of an object. What the manager owned and the part leaves out is removed.
+type Part struct {
+	// Object is what the part is of. Only its kind, namespace and name are used, and its UID and resource version, which
+	// are preconditions where they are set.
+	Object              client.Object
+	Labels, Annotations map[string]string
+	// Spec and Status are encoded as JSON. Each field that is encoded becomes the manager's, zero values included, so
+	// that they are of types whose other fields are left out when they are empty. Nil: the manager owns nothing there.
+	Spec, Status any
+}
+
+// Apply applies a part of an object, and returns the object's resource version.
+func (p Part) Apply(ctx context.Context, c client.Client, manager client.FieldOwner, opts ...client.ApplyOption) (
+	string, error) {
+	config, err := p.configuration(c)
+	if err != nil {
+		return "", err
+	}
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), append(opts, manager)...)
+	return config.GetResourceVersion(), err
+}
+
+// ApplyStatus applies a part of an object's status, and takes fields from other managers.
+func (p Part) ApplyStatus(ctx context.Context, c client.Client, manager client.FieldOwner) error {
+	config, err := p.configuration(c)
+	if err != nil {
+		return err
+	}
+	return c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(config), manager, client.ForceOwnership)
+}
+
+func (p Part) configuration(c client.Client) (*unstructured.Unstructured, error) {
+	kind, err := c.GroupVersionKindFor(p.Object)
+	if err != nil {
+		return nil, fmt.Errorf("find kind of %T: %w", p.Object, err)
+	}
+	config := &unstructured.Unstructured{Object: map[string]any{}}
+	config.SetGroupVersionKind(kind)
+	config.SetNamespace(p.Object.GetNamespace())
+	config.SetName(p.Object.GetName())
+	config.SetUID(p.Object.GetUID())
+	config.SetResourceVersion(p.Object.GetResourceVersion())
+	config.SetLabels(p.Labels)
+	config.SetAnnotations(p.Annotations)
+	for field, value := range map[string]any{"spec": p.Spec, "status": p.Status} {
+		if value == nil {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", field, err)
+		}
+		var content map[string]any
+		if err := json.Unmarshal(text, &content); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", field, err)
+		}
+		config.Object[field] = content
+	}
+	return config, nil
+}
+
+// ApplyInstall applies a part of the spec of an OperatorInstall that exists (see Part.Spec). One that is gone, or was
+// created again since the cache saw it, is left alone: an apply would create it.
 func ApplyInstall(ctx context.Context, c client.Client, manager client.FieldOwner, key client.ObjectKey,
-	spec *applyconfig.OperatorInstallSpecApplyConfiguration) error {
+	spec any) error {
 	var install v1alpha1.OperatorInstall
 	if err := c.Get(ctx, key, &install); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("read OperatorInstall %s: %w", key, err))
 	}
-	config := applyconfig.OperatorInstall(key.Name, key.Namespace).
-		WithUID(install.UID).WithResourceVersion(install.ResourceVersion).WithSpec(spec)
-	if err := c.Apply(ctx, config, manager, client.ForceOwnership); err != nil {
+	part := Part{Object: &install, Spec: spec}
+	if _, err := part.Apply(ctx, c, manager, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply OperatorInstall %s: %w", key, err)
 	}
 	return nil
-}
-
-// Configuration turns a value of the API into its apply configuration, whose JSON is
-// the same.
-func Configuration[C any](value any) (*C, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", value, err)
-	}
-	config := new(C)
-	if err := json.Unmarshal(text, config); err != nil {
-		return nil, fmt.Errorf("decode %T: %w", config, err)
-	}
-	return config, nil
 }

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -26,11 +25,15 @@ func Remove(ctx context.Context, c client.Client, steps []removal.Step) error {
 	})
 }
 
+// policyOnly is the part of an OperatorInstall's spec that RemovalManager owns.
+type policyOnly struct {
+	RemovalPolicy v1alpha1.RemovalPolicy `json:"removalPolicy"`
+}
+
 func remove(ctx context.Context, c client.Client, step removal.Step) error {
 	key := client.ObjectKey{Namespace: step.Namespace, Name: step.Name}
 	if step.SetPolicy != "" {
-		spec := applyconfig.OperatorInstallSpec().WithRemovalPolicy(step.SetPolicy)
-		if err := ApplyInstall(ctx, c, RemovalManager, key, spec); err != nil {
+		if err := ApplyInstall(ctx, c, RemovalManager, key, policyOnly{step.SetPolicy}); err != nil {
 			return fmt.Errorf("set removal policy: %w", err)
 		}
 	}

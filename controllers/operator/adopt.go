@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 )
@@ -26,14 +25,9 @@ func (r *Reconciler) adopt(ctx context.Context, next plan.Decision) error {
 		if install.DeletionTimestamp != nil || install.Spec.Admission.Covers(a.Admission) {
 			return nil
 		}
-		spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](v1alpha1.OperatorInstallSpec{
-			Operator: install.Spec.Operator, Cluster: install.Spec.Cluster, Admission: &a.Admission})
-		if err != nil {
-			return err
-		}
-		config := applyconfig.OperatorInstall(a.Key.Name, a.Key.Namespace).WithUID(install.UID).
-			WithResourceVersion(install.ResourceVersion).WithLabels(install.Labels).WithSpec(spec)
-		if err := r.Client.Apply(ctx, config, kit.RolloutManager, client.ForceOwnership); err != nil {
+		part := kit.Part{Object: &install, Labels: install.Labels, Spec: v1alpha1.OperatorInstallSpec{
+			Operator: install.Spec.Operator, Cluster: install.Spec.Cluster, Admission: &a.Admission}}
+		if _, err := part.Apply(ctx, r.Client, kit.RolloutManager, client.ForceOwnership); err != nil {
 			return fmt.Errorf("adopt OperatorInstall %s: %w", a.Key, err)
 		}
 		log.FromContext(ctx).Info("Adopted what the cluster keeps", "cluster", install.Spec.Cluster, "version",

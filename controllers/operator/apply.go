@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 )
@@ -85,12 +84,8 @@ func (r *Reconciler) setBlocks(ctx context.Context, in plan.Input, next plan.Dec
 	if len(next.SetBlocks) == 0 {
 		return nil
 	}
-	spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](
-		blocksOnly{Blocks: next.Blocks, Holds: in.Operator.Spec.Holds})
-	if err != nil {
-		return err
-	}
-	err = kit.ForEach(next.SetBlocks, func(key types.NamespacedName) error {
+	spec := blocksOnly{Blocks: next.Blocks, Holds: in.Operator.Spec.Holds}
+	err := kit.ForEach(next.SetBlocks, func(key types.NamespacedName) error {
 		return kit.ApplyInstall(ctx, r.Client, kit.OperatorManager, key, spec)
 	})
 	log.FromContext(ctx).Info("Blocks written", "installs", len(next.SetBlocks), "blocks", len(next.Blocks))
@@ -101,10 +96,7 @@ func (r *Reconciler) setDrift(ctx context.Context, in plan.Input, next plan.Deci
 	if len(next.SetDrift) == 0 {
 		return nil
 	}
-	spec := applyconfig.OperatorInstallSpec()
-	if policy := plan.DriftPolicy(in.Operator.Spec.Install.Drift); policy != "" {
-		spec.WithDrift(policy)
-	}
+	spec := driftOnly{Drift: plan.DriftPolicy(in.Operator.Spec.Install.Drift)}
 	log.FromContext(ctx).Info("Drift policy written", "installs", len(next.SetDrift),
 		"policy", in.Operator.Spec.Install.Drift)
 	return kit.ForEach(next.SetDrift, func(key types.NamespacedName) error {
@@ -112,11 +104,21 @@ func (r *Reconciler) setDrift(ctx context.Context, in plan.Input, next plan.Deci
 	})
 }
 
-// blocksOnly is the part of an OperatorInstall's spec that this controller owns.
-type blocksOnly struct {
-	Blocks []v1alpha1.VersionBlock `json:"blocks,omitempty"`
-	Holds  []v1alpha1.VersionHold  `json:"holds,omitempty"`
-}
+// The parts of specs that this controller owns: blocksOnly and driftOnly of an OperatorInstall's, rolloutOnly of an
+// OperatorRollout's.
+type (
+	blocksOnly struct {
+		Blocks []v1alpha1.VersionBlock `json:"blocks,omitempty"`
+		Holds  []v1alpha1.VersionHold  `json:"holds,omitempty"`
+	}
+	driftOnly struct {
+		Drift v1alpha1.DriftPolicy `json:"drift,omitempty"`
+	}
+	rolloutOnly struct {
+		Blocked string                 `json:"blocked,omitempty"`
+		Abort   *v1alpha1.RolloutAbort `json:"abort,omitempty"`
+	}
+)
 
 func (r *Reconciler) blockRollout(ctx context.Context, rollouts []v1alpha1.OperatorRollout, b plan.Block) error {
 	for i := range rollouts {
@@ -135,20 +137,17 @@ func (r *Reconciler) blockRollout(ctx context.Context, rollouts []v1alpha1.Opera
 // updates the rollout in memory. It never writes an abort by a person.
 func (r *Reconciler) applyRollout(ctx context.Context, rollout *v1alpha1.OperatorRollout, blocked string,
 	abort *v1alpha1.RolloutAbort) error {
-	spec := applyconfig.OperatorRolloutSpec()
-	if blocked != "" {
-		spec.WithBlocked(blocked)
-	}
+	spec := rolloutOnly{Blocked: blocked}
 	if abort != nil && abort.Superseded {
-		spec.WithAbort(applyconfig.RolloutAbort().WithReason(abort.Reason).WithSuperseded(true))
+		spec.Abort = &v1alpha1.RolloutAbort{Reason: abort.Reason, Superseded: true}
 	}
-	config := applyconfig.OperatorRollout(rollout.Name, rollout.Namespace).
-		WithUID(rollout.UID).WithResourceVersion(rollout.ResourceVersion).WithSpec(spec)
-	if err := r.Client.Apply(ctx, config, kit.OperatorManager, client.ForceOwnership); err != nil {
+	part := kit.Part{Object: rollout, Spec: spec}
+	version, err := part.Apply(ctx, r.Client, kit.OperatorManager, client.ForceOwnership)
+	if err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
 	// Later steps use the updated rollout.
-	rollout.Spec.Blocked, rollout.Spec.Abort, rollout.ResourceVersion = blocked, abort, *config.ResourceVersion
+	rollout.Spec.Blocked, rollout.Spec.Abort, rollout.ResourceVersion = blocked, abort, version
 	return nil
 }
 

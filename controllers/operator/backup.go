@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 )
@@ -25,11 +24,7 @@ func (r *Reconciler) setBackup(ctx context.Context, in plan.Input, next plan.Dec
 	if len(next.SetBackup) == 0 {
 		return nil
 	}
-	spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](
-		backupOnly{Backup: in.Operator.Spec.Backup})
-	if err != nil {
-		return err
-	}
+	spec := backupOnly{Backup: in.Operator.Spec.Backup}
 	log.FromContext(ctx).Info("Backup policy written", "installs", len(next.SetBackup))
 	return kit.ForEach(next.SetBackup, func(key types.NamespacedName) error {
 		return kit.ApplyInstall(ctx, r.Client, kit.BackupManager, key, spec)

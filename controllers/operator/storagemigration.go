@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 )
@@ -27,11 +26,7 @@ func (r *Reconciler) setStorageMigration(ctx context.Context, next plan.Decision
 	if len(next.SetStorageMigration) == 0 {
 		return nil
 	}
-	spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](
-		storageMigrationOnly{StorageMigration: next.StorageMigration})
-	if err != nil {
-		return err
-	}
+	spec := storageMigrationOnly{StorageMigration: next.StorageMigration}
 	log.FromContext(ctx).Info("Storage migration written", "installs", len(next.SetStorageMigration),
 		"asked", next.StorageMigration != nil)
 	return kit.ForEach(next.SetStorageMigration, func(key types.NamespacedName) error {

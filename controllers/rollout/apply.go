@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	apply "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
@@ -217,16 +216,10 @@ func labelsOf(ro *v1alpha1.OperatorRollout, a rollouts.Action) map[string]string
 // what an apply leaves out would be removed.
 func (r *Reconciler) write(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action,
 	install *v1alpha1.OperatorInstall, admission *v1alpha1.Admission) error {
-	spec, err := kit.Configuration[apply.OperatorInstallSpecApplyConfiguration](v1alpha1.OperatorInstallSpec{
-		Operator: reference(ro), Cluster: a.Cluster, Admission: admission,
-	})
-	if err != nil {
-		return err
-	}
-	config := apply.OperatorInstall(install.Name, install.Namespace).
-		WithUID(install.UID).WithResourceVersion(install.ResourceVersion).
-		WithLabels(labelsOf(ro, a)).WithSpec(spec)
-	return r.Client.Apply(ctx, config, kit.RolloutManager, client.ForceOwnership)
+	part := kit.Part{Object: install, Labels: labelsOf(ro, a), Spec: v1alpha1.OperatorInstallSpec{
+		Operator: reference(ro), Cluster: a.Cluster, Admission: admission}}
+	_, err := part.Apply(ctx, r.Client, kit.RolloutManager, client.ForceOwnership)
+	return err
 }
 
 // create is no apply, which would move an install that another hub made since

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	apply "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
@@ -34,13 +33,8 @@ func (r *Reconciler) requestJob(ctx context.Context, ro *v1alpha1.OperatorRollou
 	if equality.Semantic.DeepEqual(jobs, install.Spec.Jobs) {
 		return nil
 	}
-	spec, err := kit.Configuration[apply.OperatorInstallSpecApplyConfiguration](jobsOnly{Jobs: jobs})
-	if err != nil {
-		return err
-	}
-	config := apply.OperatorInstall(install.Name, install.Namespace).
-		WithUID(install.UID).WithResourceVersion(install.ResourceVersion).WithSpec(spec)
-	if err := r.Client.Apply(ctx, config, kit.JobManager, client.ForceOwnership); err != nil {
+	part := kit.Part{Object: install, Spec: jobsOnly{Jobs: jobs}}
+	if _, err := part.Apply(ctx, r.Client, kit.JobManager, client.ForceOwnership); err != nil {
 		return fmt.Errorf("ask %s to run Job %s: %w", a.Cluster, a.Job, err)
 	}
 	log.FromContext(ctx).Info("Job requested", "cluster", a.Cluster, "wave", a.Wave, "gate", a.Gate, "job", a.Job)

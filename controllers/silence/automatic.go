@@ -15,7 +15,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/silences"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
@@ -36,7 +35,8 @@ func (r *Reconciler) applyAutomatic(ctx context.Context, in observation) error {
 		if present != nil && (present.Labels[v1alpha1.LabelAutomaticSilence] == "" || isSame(present, s)) {
 			return nil
 		}
-		if err := r.Client.Apply(ctx, configurationOf(s), kit.SilenceManager, client.ForceOwnership); err != nil {
+		part := kit.Part{Object: s, Labels: s.Labels, Spec: s.Spec}
+		if _, err := part.Apply(ctx, r.Client, kit.SilenceManager, client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply AlertSilence %s/%s: %w", s.Namespace, s.Name, err)
 		}
 		return nil
@@ -54,11 +54,4 @@ func (r *Reconciler) applyAutomatic(ctx context.Context, in observation) error {
 func isSame(present, wanted *v1alpha1.AlertSilence) bool {
 	return equality.Semantic.DeepEqual(present.Spec, wanted.Spec) &&
 		present.Labels[v1alpha1.LabelAutomaticSilence] == wanted.Labels[v1alpha1.LabelAutomaticSilence]
-}
-
-func configurationOf(s *v1alpha1.AlertSilence) *applyconfig.AlertSilenceApplyConfiguration {
-	spec := applyconfig.AlertSilenceSpec().WithOwner(s.Spec.Owner).WithReason(s.Spec.Reason).WithStart(*s.Spec.Start).
-		WithEnd(s.Spec.End).WithScope(s.Spec.Scope).WithAlerts(s.Spec.Alerts).WithOperators(s.Spec.Operators...).
-		WithClusters(applyconfig.SilencedClusters().WithNames(s.Spec.Clusters.Names...))
-	return applyconfig.AlertSilence(s.Name, s.Namespace).WithLabels(s.Labels).WithSpec(spec)
 }

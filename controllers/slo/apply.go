@@ -20,7 +20,6 @@ import (
 
 	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/slo/plan"
 )
@@ -128,11 +127,7 @@ func (r *Reconciler) deletePrometheusRules(ctx context.Context, files []plan.Fil
 // cannot be written, the others are written all the same.
 func (r *Reconciler) applyInstalls(ctx context.Context, all []plan.InstallChange) error {
 	err := kit.ForEach(all, func(change plan.InstallChange) error {
-		spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](change)
-		if err != nil {
-			return err
-		}
-		return kit.ApplyInstall(ctx, r.Client, kit.SLOManager, change.Install, spec)
+		return kit.ApplyInstall(ctx, r.Client, kit.SLOManager, change.Install, change)
 	})
 	if len(all) > 0 {
 		log.FromContext(ctx).Info("Changed what agents probe and monitor", "installs", len(all))

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // clusterDeployment takes a namespace, a name, and whether it is installed.
@@ -106,6 +108,25 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 	h.must(h.is("profile", "ClusterProfile fleet/profile, platform=gcp, region=us, version=v1.34.2_k3s1, Present"))
 }
 
+// appliedOfHive are the fields of a FleetCluster that discovery owns.
+const appliedOfHive = `bellwether-discovery/status: status.source.labels.platform
+bellwether-discovery/status: status.source.labels.region
+bellwether-discovery/status: status.source.labels.stage
+bellwether-discovery/status: status.source.labels.version
+bellwether-discovery/status: status.source.powerState
+bellwether-discovery/status: status.source.powerStateSince
+bellwether-discovery/status: status.source.state
+bellwether-discovery: metadata.annotations.bellwether.dev/discovered
+bellwether-discovery: metadata.labels.platform
+bellwether-discovery: metadata.labels.region
+bellwether-discovery: metadata.labels.stage
+bellwether-discovery: metadata.labels.version
+bellwether-discovery: spec.sourceRef.apiVersion
+bellwether-discovery: spec.sourceRef.kind
+bellwether-discovery: spec.sourceRef.name
+bellwether-discovery: spec.sourceRef.namespace
+`
+
 // TestClusterFollowsItsSource plays the life of clusters in Hive and in Cluster API.
 func TestClusterFollowsItsSource(t *testing.T) {
 	h := start(t)
@@ -117,6 +138,13 @@ func TestClusterFollowsItsSource(t *testing.T) {
 	}
 	h.change(source, false, func() { h.must(unstructured.SetNestedField(source.Object, true, "spec", "installed")) })
 	h.becomes("prod", "ClusterDeployment hive/prod, "+onAWS+"Present Running")
+	cluster := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}
+	h.must(h.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))
+	applied, err := testenv.AppliedFields(cluster)
+	h.must(err)
+	if diff := cmp.Diff(appliedOfHive, applied); diff != "" {
+		t.Errorf("applied fields (-want +got):\n%s", diff)
+	}
 
 	t.Run("labels", func(t *testing.T) { h.labels(t, source) })
 	t.Run("hibernation", func(*testing.T) { h.hibernation(source) })

@@ -32,7 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
 // granted is everything that an agent may do on the hub, by group/resource/name. All but what Kubernetes grants to
@@ -340,9 +340,10 @@ func (a *agent) hasFewManagers(t *testing.T, install *v1alpha1.OperatorInstall) 
 	const most = 100
 	for name, apply := range map[string]func(manager string) error{
 		"an OperatorInstall": func(manager string) error {
-			status := applyconfig.OperatorInstallStatus().WithObservedRevision(0)
-			return a.Status().Apply(t.Context(), applyconfig.OperatorInstall(install.Name, install.Namespace).
-				WithStatus(status), client.FieldOwner(manager))
+			of := &v1alpha1.OperatorInstall{}
+			of.Namespace, of.Name = install.Namespace, install.Name
+			part := kit.Part{Object: of, Status: map[string]any{"observedRevision": 0}}
+			return part.ApplyStatus(t.Context(), a, client.FieldOwner(manager))
 		},
 		"its Lease": func(manager string) error {
 			return a.Apply(t.Context(), applycoordinationv1.Lease(v1alpha1.LeaseName, a.namespace).WithAnnotations(

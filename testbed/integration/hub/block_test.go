@@ -165,6 +165,7 @@ func TestABlockHaltsItsRollout(t *testing.T) {
 	if r.Status.Phase != v1alpha1.RolloutHalted {
 		t.Errorf("phase %s", r.Status.Phase)
 	}
+	checkApplied(t, "blocked", r)
 	w.agents["b"].work(t)
 	w.block()
 	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")

@@ -252,6 +252,7 @@ func TestNewTargetWhileARolloutRuns(t *testing.T) {
 		if r.Spec.Abort == nil || !r.Spec.Abort.Superseded {
 			t.Errorf("the running rollout was not superseded: %+v", r.Spec.Abort)
 		}
+		checkApplied(t, "superseded", r)
 	})
 	t.Run("Finish", func(t *testing.T) {
 		w := newWorld(t, second, "a")

@@ -164,6 +164,7 @@ func (h *harness) removalIsSilenced(t *testing.T) {
 		return nil
 	})
 	h.reaches(t, own, "True InForce")
+	checkApplied(t, "silence", own)
 	h.sweep(leaving)
 	h.gone(t, own)
 }

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	apply "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
@@ -51,7 +50,7 @@ func TestApplyOfOutdatedRead(t *testing.T) {
 			h.join(t, cluster)
 			read := h.install(t, cluster.Name, v1alpha1.OperatorReference{Namespace: "team", Name: "echo"})
 			key := client.ObjectKeyFromObject(read)
-			spec := apply.OperatorInstallSpec().WithRemovalPolicy(v1alpha1.RemovalUninstall)
+			spec := map[string]any{"removalPolicy": v1alpha1.RemovalUninstall}
 			since(t, h, read.DeepCopy())
 			err := kit.ApplyInstall(t.Context(), outdated{h.Client, read}, kit.RemovalManager, key, spec)
 			if !apierrors.IsConflict(err) {

@@ -5,8 +5,11 @@ package hub
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // TestEachFieldHasOneWriter takes an OperatorInstall through its life with every
@@ -57,6 +61,7 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 		return nil
 	})
 
+	checkApplied(t, "install", install)
 	want := map[string][]string{
 		"bellwether-rollout":  {"admission", "cluster", "operator"},
 		"bellwether-operator": {"blocks"},
@@ -78,6 +83,26 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 	}
 	w.change(t, install, func() { install.Finalizers = nil })
 	w.gone(t, w.operator)
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// checkApplied compares the fields of an object that controllers have applied with a golden file: an apply that begins
+// to own a field, such as one that nobody set, takes it from its owner.
+func checkApplied(t *testing.T, name string, o client.Object) {
+	t.Helper()
+	got, err := testenv.AppliedFields(o)
+	must(t, err)
+	file := filepath.Join("testdata", "applied", name+".txt")
+	if *update {
+		must(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		must(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	must(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("applied fields of %s (-want +got):\n%s", name, diff)
+	}
 }
 
 // specWriters returns the fields of the spec that each manager owns.

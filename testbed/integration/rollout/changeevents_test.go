@@ -21,6 +21,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // askForChangeEvents has the policy of the fleet send them to a service.
@@ -107,6 +108,18 @@ func TestChangeEventsAreSentOnce(t *testing.T) {
 		"wave/rest/started", "wave/rest/verified"}
 	for _, transition := range want {
 		w.delivered(ro, transition, v1alpha1.ChangeEventSent)
+	}
+	applied, err := testenv.AppliedFields(ro)
+	must(t, err)
+	const deliveries = `bellwether-change-events/status: status.changeEvents[].at
+bellwether-change-events/status: status.changeEvents[].attempts
+bellwether-change-events/status: status.changeEvents[].lastAttempt
+bellwether-change-events/status: status.changeEvents[].receiver
+bellwether-change-events/status: status.changeEvents[].state
+bellwether-change-events/status: status.changeEvents[].transition
+`
+	if diff := cmp.Diff(deliveries, applied); diff != "" {
+		t.Errorf("applied fields (-want +got):\n%s", diff)
 	}
 	var recorded []string
 	for _, d := range ro.Status.ChangeEvents {
