@@ -90,11 +90,11 @@ test-long: test-long-unit test-long-testbed fuzz ## Run what takes too long for 
 
 .PHONY: build
 build: ## Build hub, agent and bellwether into ./bin
-	go build -trimpath -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/...
 
 .PHONY: install
 install: ## Install the bellwether command, also as a kubectl plugin, into GOBIN
-	go install -trimpath ./cmd/bellwether
+	CGO_ENABLED=0 go install -trimpath -ldflags='-s -w' ./cmd/bellwether
 	@dir="$$(go env GOBIN)"; dir="$${dir:-$$(go env GOPATH)/bin}"; \
 		ln -sf bellwether "$$dir/kubectl-bellwether" && echo "installed $$dir/bellwether and $$dir/kubectl-bellwether"
 
