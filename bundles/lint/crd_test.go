@@ -24,7 +24,7 @@ func realHistory(t testing.TB, operator string, versions ...string) Input {
 
 // The rules that look at the whole history of the largest real operator.
 func BenchmarkCRDHistory(b *testing.B) {
-	in := realHistory(b, "grafana-operator", "5.6.3", "5.8.1", "5.9.0", "5.9.2")
+	in := realHistory(b, "grafana-operator", "5.6.3", "5.9.2")
 	for b.Loop() {
 		for _, rule := range crdHistoryRules() {
 			rule.Check(&in)
@@ -34,11 +34,11 @@ func BenchmarkCRDHistory(b *testing.B) {
 
 // What a real operator did to its users between two fixes of one version.
 func TestRealHistory(t *testing.T) {
-	in := realHistory(t, "grafana-operator", "5.6.3", "5.8.1", "5.9.0", "5.9.2")
+	in := realHistory(t, "grafana-operator", "5.6.3", "5.9.2")
 	findings := Run(in, Options{Now: today}).Findings
 	for _, want := range []string{
 		"field .spec.deployment.spec.template.spec.hostAliases[*].ip of v1beta1 is required now and has no default " +
-			"(published in 5.6.3, 5.8.1, 5.9.0)",
+			"(published in 5.6.3)",
 		"field .spec.resyncPeriod of v1beta1 allows less",
 	} {
 		found := 0
