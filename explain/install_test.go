@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -26,16 +27,13 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares an explanation with testdata/NAME.json.
+// golden compares an explanation with testdata/NAME.txt.
 func golden(t *testing.T, name string, e Explanation) {
 	t.Helper()
-	text, err := json.MarshalIndent(e, "", "  ")
-	if err != nil {
-		t.Fatalf("marshal explanation: %v", err)
-	}
-	path := filepath.Join("testdata", name+".json")
+	text := lines(t, e)
+	path := filepath.Join("testdata", name+".txt")
 	if *update {
-		if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatalf("write golden file: %v", err)
 		}
 		return
@@ -44,9 +42,33 @@ func golden(t *testing.T, name string, e Explanation) {
 	if err != nil {
 		t.Fatalf("read golden file: %v", err)
 	}
-	if diff := cmp.Diff(string(want), string(text)+"\n"); diff != "" {
+	if diff := cmp.Diff(string(want), text); diff != "" {
 		t.Errorf("%s differs (-want +got); run with -update if it should:\n%s", path, diff)
 	}
+}
+
+// lines is the JSON of an explanation with a line for each field, and for each element of a list.
+func lines(t *testing.T, e Explanation) string {
+	t.Helper()
+	encoded, err := json.Marshal(e)
+	var fields map[string]json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(encoded, &fields)
+	}
+	if err != nil {
+		t.Fatalf("encode explanation: %v", err)
+	}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		var elements []json.RawMessage
+		if json.Unmarshal(fields[name], &elements) != nil {
+			elements = []json.RawMessage{fields[name]}
+		}
+		for _, element := range elements {
+			fmt.Fprintf(&text, "%s %s\n", name, element)
+		}
+	}
+	return text.String()
 }
 
 // fault is something that is wrong with an install.
