@@ -35,7 +35,7 @@ func TestPromtool(t *testing.T) {
 			}
 			tests := strings.Replace(file, ".rules.", ".tests.", 1)
 			short, names := "an objective", "what an alert says|an upgrade|time is excluded"
-			if strings.HasPrefix(filepath.Base(file), "mixed.") {
+			if strings.HasPrefix(filepath.Base(file), "critical.") {
 				short, names = short+"|what an alert says", "an upgrade|time is excluded|clusters of|a bad release"
 			}
 			if err := promtool(t.Context(), tool, "test", "rules", "--run", short, tests); err != nil {
