@@ -55,6 +55,7 @@ require (
 	github.com/knqyf263/go-apk-version v0.0.0-20200609155635-041fdbb8563f
 	github.com/knqyf263/go-deb-version v0.0.0-20241115132648-6f4aee6ccd23
 	github.com/knqyf263/go-rpm-version v0.0.0-20260811110310-1815e1f1b790
+	github.com/openshift/hive/apis v0.0.0-20260706181456-3a29cc3ca8f8
 	github.com/ossf/osv-schema/bindings/go v0.0.0-20260525004216-afe0bddbf893
 	github.com/pandatix/go-cvss v0.6.4
 	github.com/prometheus/alertmanager v0.34.2
@@ -68,6 +69,11 @@ require (
 	gocloud.dev v0.45.0
 	sigs.k8s.io/cli-utils v0.37.2
 	sigs.k8s.io/controller-tools v0.21.0
+)
+
+require (
+	github.com/openshift/api v0.0.0-20260318185450-1f2fa3f09f4e // indirect
+	github.com/openshift/installer v1.4.22-ec5 // indirect
 )
 
 require (
@@ -363,5 +369,5 @@ require (
 	sigs.k8s.io/kustomize/api v0.21.1
 	sigs.k8s.io/kustomize/kyaml v0.21.1
 	sigs.k8s.io/randfill v1.0.0 // indirect
-	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
+	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )

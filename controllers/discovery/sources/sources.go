@@ -3,8 +3,8 @@
 
 // Package sources reads what other systems know of a cluster: Hive's ClusterDeployment,
 // the ClusterProfile of SIG Multicluster, and the Cluster of Cluster API. It turns each of
-// them into the same Source. Objects are read field by field, so that the hub needs none of
-// these systems' libraries and understands every version that has the fields. It decides
+// them into the same Source. ClusterDeployments are read by Hive's own types; the others field
+// by field, so that every version of their APIs that has the fields is understood. It decides
 // nothing: package plan does.
 package sources
 

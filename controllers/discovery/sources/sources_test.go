@@ -81,7 +81,7 @@ spec: {installed: true}`, "   "},
 		"Hive: relocating": {deployment + `  annotations: {hive.openshift.io/relocate: move/outgoing}
 spec: {installed: true}`, "    relocating"},
 		"Hive: fields of other types": {deployment + `spec: {installed: "yes", platform: aws, powerState: [1]}
-status: 3`, "    (the cluster is not installed yet)"},
+status: 3`, "    (decode ClusterDeployment: cannot restore struct from: string)"},
 		"ClusterProfile": {profile + `spec: {clusterManager: {name: ocm}}
 status: {version: {kubernetes: v1.34.2}, properties: [{name: region, value: eu}, {name: platform, value: azure}]}`,
 			"azure eu v1.34.2 "},

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package discovery tests how FleetClusters are made of other systems' objects, on a real API
-// server with the definitions of Cluster API and of the cluster inventory from their modules.
+// server with the definitions of Hive, of Cluster API and of the cluster inventory from their modules.
 // Only the discovery controller runs, with exactly the permissions that the chart gives the
 // hub: the tests play the other systems.
 package discovery
@@ -24,12 +24,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-tools/pkg/crd"
+	"sigs.k8s.io/controller-tools/pkg/genall"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -140,12 +143,25 @@ func (h *harness) define() {
 	h.t.Helper()
 	paths, err := build.Ensure(h.t.Context(), h.t.Output(), build.ClusterAPICRDs, build.ClusterInventoryCRDs)
 	h.must(err)
-	hive := os.Getenv("BELLWETHER_HIVE_CRDS")
-	if hive == "" {
-		hive = filepath.Join("testdata", "clusterdeployments.yaml")
-	}
 	h.must(h.cluster.InstallCRDs(filepath.Join(paths[build.ClusterAPICRDs], "cluster.x-k8s.io_clusters.yaml"),
-		filepath.Join(paths[build.ClusterInventoryCRDs], "multicluster.x-k8s.io_clusterprofiles.yaml"), hive))
+		filepath.Join(paths[build.ClusterInventoryCRDs], "multicluster.x-k8s.io_clusterprofiles.yaml"),
+		filepath.Join(h.hiveCRDs(), "hive.openshift.io_clusterdeployments.yaml")))
+}
+
+// hiveCRDs makes a folder of Hive's definitions, which its module does not contain, from its types.
+func (h *harness) hiveCRDs() string {
+	h.t.Helper()
+	var definitions genall.Generator = crd.Generator{MaxDescLen: ptr.To(0)}
+	generators := genall.Generators{&definitions}
+	generate, err := generators.ForRoots("github.com/openshift/hive/apis/hive/v1")
+	h.must(err)
+	dir := h.t.TempDir()
+	generate.OutputRules = genall.OutputRules{Default: genall.OutputToDirectory(dir)}
+	generate.ErrorWriter = h.t.Output()
+	if failed := generate.Run(); failed {
+		h.t.Fatal("no definitions were made of Hive's types: see above")
+	}
+	return dir
 }
 
 // create creates an object, and its status, from a text.
