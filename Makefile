@@ -277,19 +277,23 @@ docs-api: $(CRD_REF_DOCS) ## docs/reference/api.md from the API's types
 		--output-path=docs/reference/api.md --max-depth=12
 
 .PHONY: docs-cli
-docs-cli: ## docs/reference/cli and reasons.md from the commands themselves
-	@new="$$(mktemp -d)"; go run ./cmd/bellwether docs "$$new" --reasons docs/reference/reasons.md; \
-		mkdir -p docs/reference/cli && rm -f docs/reference/cli/*.md && mv "$$new"/*.md docs/reference/cli/ && rmdir "$$new"
+docs-cli: ## The references of commands, lint rules and reasons, from the program itself
+	go run ./cmd/bellwether docs docs/reference
 
 ##@ Site
 
+# Pages about single commands and lint rules are only on the site.
+.PHONY: site-pages
+site-pages:
+	@rm -rf build/pages && go run ./cmd/bellwether docs --pages build/pages
+
 .PHONY: site
-site: $(HUGO) $(HTMLTEST) ## Build the documentation as a site into ./build/site, and check its links (SITE_URL=https://docs.example.com/)
+site: $(HUGO) $(HTMLTEST) site-pages ## Build the documentation as a site into ./build/site, and check its links (SITE_URL=https://docs.example.com/)
 	$(HUGO_SITE) build --destination $(CURDIR)/build/site --cleanDestinationDir --minify --panicOnWarning --baseURL '$(SITE_URL)'
 	$(HTMLTEST) --conf boilerplate/site/htmltest.yaml --skip-external build/site
 
 .PHONY: site-serve
-site-serve: $(HUGO) ## Serve the site on http://127.0.0.1:1313, and build it again when a page changes; Ctrl-C stops it
+site-serve: $(HUGO) site-pages ## Serve the site on http://127.0.0.1:1313, and build it again when a page changes; Ctrl-C stops it
 	$(HUGO_SITE) server --bind 127.0.0.1 --port 1313 --renderToMemory
 
 ##@ Housekeeping

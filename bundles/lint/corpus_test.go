@@ -288,18 +288,6 @@ func precisions(t testing.TB) (of map[string]precision, reviewed int) {
 	return of, len(all)
 }
 
-// precisionLine is what the page of a rule says of its precision.
-func precisionLine(rule string, of map[string]precision, reviewed int) string {
-	p := of[rule]
-	if p.findings == 0 {
-		return fmt.Sprintf("Precision: not known; it reports nothing in the %d bundles of the [corpus](precision.md).",
-			reviewed)
-	}
-	return fmt.Sprintf("Precision: %s; %d of %d findings in %d of the %d bundles of the [corpus](precision.md) are "+
-		"correct.",
-		p, p.correct, p.findings, p.bundles, reviewed)
-}
-
 // precisionTable lists the rules that report something in the corpus.
 func precisionTable(t testing.TB) string {
 	t.Helper()
@@ -313,14 +301,14 @@ func precisionTable(t testing.TB) string {
 			continue
 		}
 		total.findings, total.correct = total.findings+p.findings, total.correct+p.correct
-		fmt.Fprintf(&out, "| [%s](%s.md) | %s | %d | %d | %d | %s |\n", r.ID, r.ID, r.Severity, p.bundles, p.findings,
+		fmt.Fprintf(&out, "| [%s](rules.md#%s) | %s | %d | %d | %d | %s |\n", r.ID, r.ID, r.Severity, p.bundles, p.findings,
 			p.correct, p)
 	}
 	fmt.Fprintf(&out, "| all | | | %d | %d | %s |\n", total.findings, total.correct, total)
 	return out.String()
 }
 
-// precisionPage is docs/rules/precision.md.
+// precisionPage is docs/reference/rules-precision.md.
 func precisionPage(t testing.TB) string {
 	t.Helper()
 	all := readCorpus(t)

@@ -20,7 +20,7 @@ func (r Rule) Markdown() string {
 	fmt.Fprintf(&out, "# %s\n\n%s. Severity: **%s**.\n\n", r.ID, r.Title, r.Severity)
 	fmt.Fprintf(&out, "## Why it hurts\n\n%s\n\n## How to fix it\n\n%s\n\n", r.Why, r.Fix)
 	fmt.Fprintf(&out, "## Example\n\nThe files are put over [a bundle with nothing "+
-		"wrong](../../bundles/lint/testdata/base).\n\n")
+		"wrong](%stree/main/bundles/lint/testdata/base).\n\n", repository)
 	fmt.Fprintf(&out, "### Reported\n\n%s\n### Not reported\n\n%s", exampleMarkdown(r.Bad), exampleMarkdown(r.Good))
 	return out.String()
 }
@@ -61,15 +61,18 @@ func exampleFile(name string) string {
 	return fmt.Sprintf("`%s`%s%s", name, when, merged)
 }
 
-// Index is the page that lists all rules.
-func Index() string {
+// Index is the page about all rules, with a heading for each. pages is the folder with their pages, relative to the
+// index; without one, nothing links to pages.
+func Index(pages string) string {
 	var out strings.Builder
 	out.WriteString("# Lint rules\n\nWhat `bellwether bundle lint` looks for, and " +
-		"[how often it is right](precision.md). These pages are written by `make generate`, from the rules " +
-		"themselves.\n\n")
-	out.WriteString("| rule | severity | what is wrong |\n|---|---|---|\n")
+		"[how often it is right](rules-precision.md). `bellwether bundle lint --explain RULE` shows examples. This " +
+		"page is written by `make generate`, from the rules themselves; the site has a page about each rule.\n")
 	for _, r := range Rules() {
-		fmt.Fprintf(&out, "| [%s](%s.md) | %s | %s |\n", r.ID, r.ID, r.Severity, r.Title)
+		fmt.Fprintf(&out, "\n## %s\n\n%s. Severity: **%s**.\n\n%s\n\nFix: %s\n", r.ID, r.Title, r.Severity, r.Why, r.Fix)
+		if pages != "" {
+			fmt.Fprintf(&out, "\n[Examples](%s/%s.md)\n", pages, r.ID)
+		}
 	}
 	return out.String()
 }

@@ -204,16 +204,6 @@ func TestRecallNeedsFindingAtPlace(t *testing.T) {
 	}
 }
 
-// recallLine is what the page of a rule says of its recall.
-func recallLine(rule string, of map[string]recall) string {
-	r := of[rule]
-	if r.planted == 0 {
-		return "Recall: not measured; no fault of this rule is [planted](precision.md)."
-	}
-	return fmt.Sprintf("Recall: %s; it reports %d of %d faults that were [planted](precision.md) in bundles of the "+
-		"corpus.", r, r.found, r.planted)
-}
-
 // recallTable lists all rules that have a planted fault, and names the others.
 func recallTable(t testing.TB) string {
 	t.Helper()
@@ -224,17 +214,17 @@ func recallTable(t testing.TB) string {
 	for _, r := range Rules() {
 		n := of[r.ID]
 		if n.planted == 0 {
-			fmt.Fprintf(&out, "| [%s](%s.md) | %s | – | – | %s |\n", r.ID, r.ID, r.Severity, n)
+			fmt.Fprintf(&out, "| [%s](rules.md#%s) | %s | – | – | %s |\n", r.ID, r.ID, r.Severity, n)
 			continue
 		}
 		total.planted, total.found = total.planted+n.planted, total.found+n.found
-		fmt.Fprintf(&out, "| [%s](%s.md) | %s | %d | %d | %s |\n", r.ID, r.ID, r.Severity, n.planted, n.found, n)
+		fmt.Fprintf(&out, "| [%s](rules.md#%s) | %s | %d | %d | %s |\n", r.ID, r.ID, r.Severity, n.planted, n.found, n)
 	}
 	fmt.Fprintf(&out, "| all | | %d | %d | %s |\n", total.planted, total.found, total)
 	return out.String()
 }
 
-// recallSection is the part of docs/rules/precision.md about recall.
+// recallSection is the part of docs/reference/rules-precision.md about recall.
 func recallSection(t testing.TB) string {
 	t.Helper()
 	var out strings.Builder
@@ -249,7 +239,7 @@ func recallSection(t testing.TB) string {
 	out.WriteString(recallTable(t))
 	out.WriteString("\n### What is planted\n\n| rule | fault |\n|---|---|\n")
 	for _, i := range injectors() {
-		fmt.Fprintf(&out, "| [%s](%s.md) | %s |\n", i.rule, i.rule, i.fault)
+		fmt.Fprintf(&out, "| [%s](rules.md#%s) | %s |\n", i.rule, i.rule, i.fault)
 	}
 	return out.String()
 }

@@ -7,12 +7,16 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 )
 
-// pagesURL is where the pages about rules can be read.
-const pagesURL = "https://github.com/bellwether-dev/bellwether/blob/main/docs/rules/"
+const (
+	repository = "https://github.com/bellwether-dev/bellwether/"
+	// rulesURL is the page about all rules, in which the name of each is an anchor.
+	rulesURL = repository + "blob/main/docs/reference/rules.md"
+)
 
 // sarifLevels are the names of severities in SARIF.
 var sarifLevels = map[Severity]string{Error: "error", Warning: "warning", Info: "note"}
@@ -21,13 +25,13 @@ var sarifLevels = map[Severity]string{Error: "error", Warning: "warning", Info: 
 // which code hosts show beside the code. Waived findings are in it, suppressed.
 // program is the version of bellwether.
 func (r *Report) SARIF(program string) ([]byte, error) {
-	run := sarif.NewRunWithInformationURI("bellwether", "https://github.com/bellwether-dev/bellwether")
+	run := sarif.NewRunWithInformationURI("bellwether", strings.TrimSuffix(repository, "/"))
 	run.Tool.Driver.WithVersion(program)
 	for _, rule := range r.Rules {
 		level := sarifLevels[rule.Severity]
 		run.AddRule(rule.ID).WithName(rule.ID).WithDescription(rule.Title).
 			WithFullDescription(sarif.NewMultiformatMessageString().WithText(rule.Why).WithMarkdown(rule.Why)).
-			WithMarkdownHelp(rule.Why + "\n\n**Fix:** " + rule.Fix).WithHelpURI(pagesURL + rule.ID + ".md").
+			WithMarkdownHelp(rule.Why + "\n\n**Fix:** " + rule.Fix).WithHelpURI(rulesURL + "#" + rule.ID).
 			WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel(level))
 	}
 	for _, f := range r.Findings {

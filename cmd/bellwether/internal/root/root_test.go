@@ -139,13 +139,19 @@ func TestCompletion(t *testing.T) {
 
 func TestDocs(t *testing.T) {
 	dir := t.TempDir()
-	if got := clitest.NewWorld().Run(t, "docs", dir, "--reasons",
-		filepath.Join(dir, "reasons.md")); got.Code != exit.OK {
+	if got := clitest.NewWorld().Run(t, "docs", dir, "--pages"); got.Code != exit.OK {
 		t.Fatal(got.Err)
 	}
-	for _, name := range []string{"bellwether.md", "bellwether_rollout_status.md", "bellwether_why.md", "reasons.md"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Errorf("no %s: %v", name, err)
+	for name, want := range map[string]string{
+		"cli.md":                           `<a id="bellwether-rollout-status"></a>[` + "`bellwether rollout status`](cli/bellwether_rollout_status.md)",
+		"rules.md":                         "[Examples](rules/of-csv.md)",
+		"cli/bellwether_rollout_status.md": "## bellwether rollout status",
+		"cli/bellwether_why.md":            "## bellwether why",
+		"rules/of-csv.md":                  "# of-csv",
+		"reasons.md":                       "# Condition reasons",
+	} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s (%v) does not contain %q", name, err, want)
 		}
 	}
 }

@@ -4,18 +4,10 @@
 package root
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
-	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/version"
 )
 
@@ -46,48 +38,4 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 	out.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
-}
-
-// docsCommand writes the reference that the repository keeps.
-func (a *app) docsCommand() *cobra.Command {
-	var reasons string
-	c := &cobra.Command{
-		Use: "docs DIR", Short: "Write the reference of all commands as Markdown",
-		Args: command.OneArg("the folder to write to"), Hidden: true,
-		RunE: func(c *cobra.Command, args []string) error {
-			root := c.Root()
-			root.DisableAutoGenTag = true
-			fenceIndented(root)
-			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // documentation is for everyone
-				return fmt.Errorf("make folder: %w", err)
-			}
-			if err := doc.GenMarkdownTree(root, args[0]); err != nil {
-				return fmt.Errorf("write command reference: %w", err)
-			}
-			if reasons == "" {
-				return nil
-			}
-			//nolint:gosec // as above
-			if err := os.WriteFile(filepath.Clean(reasons), []byte(remedy.Markdown()),
-				0o644); err != nil {
-				return fmt.Errorf("write reference of reasons: %w", err)
-			}
-			return nil
-		},
-	}
-	c.Flags().StringVar(&reasons, "reasons", "", "Write the reference of condition reasons to this file.")
-	return c
-}
-
-var indented = regexp.MustCompile(`(?m)(?:^  .*(?:\n+|$))+`)
-
-// fenceIndented makes code blocks of the indented lines of all help texts. Markdown would join them into a paragraph.
-func fenceIndented(c *cobra.Command) {
-	c.Long = indented.ReplaceAllStringFunc(c.Long, func(block string) string {
-		text := strings.TrimRight(block, "\n")
-		return "```\n" + text + "\n```" + block[len(text):]
-	})
-	for _, child := range c.Commands() {
-		fenceIndented(child)
-	}
 }
