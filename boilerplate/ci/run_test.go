@@ -39,25 +39,25 @@ func TestRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		shallow bool
 		env     []string
-		lock    func(t *testing.T) int // the process that has the first slot
-		slot    string
+		taken   func(t *testing.T) int // the process that has the folder
 	}{
-		"a clone":                     {slot: "0"},
-		"a shallow clone":             {slot: "0", shallow: true},
-		"another user's clone":        {slot: "0", env: []string{"GIT_TEST_ASSUME_DIFFERENT_OWNER=1"}},
-		"beside another run":          {slot: "1", lock: func(*testing.T) int { return os.Getpid() }},
-		"after a run that was killed": {slot: "0", lock: endedProcess},
+		"a clone":                     {},
+		"a shallow clone":             {shallow: true},
+		"another user's clone":        {env: []string{"GIT_TEST_ASSUME_DIFFERENT_OWNER=1"}},
+		"beside another run":          {taken: func(*testing.T) int { return os.Getpid() }},
+		"after a run that was killed": {taken: endedProcess},
 	} {
 		t.Run(name, func(t *testing.T) {
-			workspace, slots := newWorkspace(t, c.shallow), t.TempDir()
-			if c.lock != nil {
-				writeFile(t, filepath.Join(slots, "0", "lock", "pid"), strconv.Itoa(c.lock(t)))
+			workspace, cache, temp := newWorkspace(t, c.shallow), t.TempDir(), t.TempDir()
+			folder := filepath.Join(cache, "bellwether", "ci", "run")
+			if c.taken != nil {
+				writeFile(t, filepath.Join(folder, "pid"), strconv.Itoa(c.taken(t)))
 			}
 			steps := []string{"test", "check", "race", "vuln"}
 			if c.env == nil { // git would refuse to list the files of the clone, too
 				steps = append(steps, "verify")
 			}
-			out, status := runScript(t, workspace, append(c.env, "BELLWETHER_CI_CACHE="+slots, "CC=true"), steps...)
+			out, status := runScript(t, workspace, append(c.env, "XDG_CACHE_HOME="+cache, "TMPDIR="+temp, "CC=true"), steps...)
 			if status != 1 {
 				t.Errorf("got status %d, want 1", status)
 			}
@@ -72,12 +72,18 @@ func TestRun(t *testing.T) {
 				}
 			}
 			for _, want := range []string{"failed: check\n", "not committed", "=== why check failed\na finding\n",
-				filepath.Join(slots, c.slot, "clone", "bellwether") + "\n"} {
+				filepath.Join("clone", "bellwether") + "\n"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("the output has no %q", want)
 				}
 			}
-			if left, _ := filepath.Glob(filepath.Join(slots, c.slot, "*")); len(left) != 0 {
+			beside := name == "beside another run"
+			if usual := strings.Contains(out, " in "+folder+"/clone/"); usual == beside {
+				t.Errorf("the usual folder, %s, is used: %t", folder, usual)
+			}
+			left, _ := filepath.Glob(filepath.Join(folder, "*"))
+			more, _ := filepath.Glob(filepath.Join(temp, "*"))
+			if left = append(left, more...); len(left) != 0 && !beside || len(left) != 1 && beside { // the other's pid
 				t.Errorf("left over: %v", left)
 			}
 			if t.Failed() {
@@ -175,7 +181,7 @@ func runScript(t *testing.T, workspace string, env []string, steps ...string) (o
 		t.Context(),
 		"bash",
 		append([]string{filepath.Join(workspace, ".ci", "run")}, steps...)...)
-	cmd.Env = append(append(os.Environ(), "BELLWETHER_CI_CACHE="+t.TempDir(), "XDG_CACHE_HOME="+t.TempDir()), env...)
+	cmd.Env = append(append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir()), env...)
 	text, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

@@ -116,17 +116,88 @@ func layerOf(folder string) int {
 // importedFolders are the top-level folders of this module that a file imports from.
 func importedFolders(t *testing.T, name string, text []byte) []string {
 	t.Helper()
+	var folders []string
+	for _, imported := range importsOf(t, name, text) {
+		folders = append(folders, folderOf(imported))
+	}
+	return folders
+}
+
+// importsOf are the packages of this module that a file imports, by their folders.
+func importsOf(t *testing.T, name string, text []byte) []string {
+	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var folders []string
+	var found []string
 	for _, i := range file.Imports {
 		if imported, err := strconv.Unquote(i.Path.Value); err == nil {
 			if below, ok := strings.CutPrefix(imported, module+"/"); ok {
-				folders = append(folders, folderOf(below))
+				found = append(found, below)
 			}
 		}
 	}
-	return folders
+	return found
+}
+
+// TestControllersMeetOnlyInObjects fails for a controller that imports another one. The kit is for all of them, and
+// imports none.
+func TestControllersMeetOnlyInObjects(t *testing.T) {
+	for _, problem := range meetings(t, os.DirFS(root(t))) {
+		t.Error(problem)
+	}
+}
+
+func TestMeetings(t *testing.T) {
+	tree := fstest.MapFS{}
+	for file, imported := range map[string]string{
+		"controllers/fleet/a.go":          "controllers/kit/conditions",
+		"controllers/fleet/plan/a.go":     "controllers/fleet",
+		"controllers/fleet/b.go":          "rollouts",
+		"controllers/fleet/plan/b.go":     "controllers/operator/plan",
+		"controllers/fleet/b_test.go":     "controllers/probe",
+		"controllers/kit/a.go":            "controllers/fleet",
+		"controllers/kit/conditions/a.go": "controllers/kit",
+		"controllers/all.go":              "controllers/fleet",
+		"cmd/hub/a.go":                    "controllers/fleet",
+	} {
+		tree[file] = &fstest.MapFile{Data: []byte("package x\n\nimport _ \"" + module + "/" + imported + "\"\n")}
+	}
+	want := []string{
+		"controllers/fleet/b_test.go imports controllers/probe: controllers meet only in objects",
+		"controllers/fleet/plan/b.go imports controllers/operator/plan: controllers meet only in objects",
+		"controllers/kit/a.go imports controllers/fleet: controllers meet only in objects",
+	}
+	if diff := cmp.Diff(want, meetings(t, tree)); diff != "" {
+		t.Errorf("meetings (-want +got):\n%s", diff)
+	}
+}
+
+// meetings lists the imports between folders of controllers.
+func meetings(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	var found []string
+	walkSources(t, tree, func(file string, text []byte) {
+		from := controllerOf(path.Dir(file))
+		if path.Ext(file) != ".go" || from == "" {
+			return
+		}
+		for _, imported := range importsOf(t, file, text) {
+			if to := controllerOf(imported); to != "" && to != "kit" && to != from {
+				found = append(found, fmt.Sprintf("%s imports %s: controllers meet only in objects", file, imported))
+			}
+		}
+	})
+	return found
+}
+
+// controllerOf is the name of the folder of a controller that a folder is in; empty if it is in none.
+func controllerOf(folder string) string {
+	below, ok := strings.CutPrefix(folder, "controllers/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(below, "/")
+	return name
 }

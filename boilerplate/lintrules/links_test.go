@@ -79,39 +79,7 @@ func anchors(t *testing.T, file string) map[string]bool {
 	return found
 }
 
-var (
-	command = regexp.MustCompile("(?m)(?:^|`|\\$ )bellwether ([a-z][^`\n#|]*)")
-	word    = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
-	metric  = regexp.MustCompile(`"(bellwether_[a-z_]+)"`)
-	option  = regexp.MustCompile(`(?:^|\s)(--[a-z][a-z-]*)`)
-)
-
-// TestCommands looks every command line of the documentation up in the
-// reference of commands: the command exists, and has the flags it is given.
-func TestCommands(t *testing.T) {
-	checked := 0
-	for _, page := range pages(t) {
-		if strings.Contains(page, filepath.Join("docs", "reference")) {
-			continue
-		}
-		for _, match := range command.FindAllStringSubmatch(strings.ReplaceAll(read(t, page), "\\\n", " "), -1) {
-			checked++
-			reference := referenceOf(t, strings.Fields(match[1]))
-			if reference == "" {
-				t.Errorf("%s: there is no command %q", page, match[0])
-				continue
-			}
-			for _, flag := range option.FindAllStringSubmatch(match[1], -1) {
-				if !strings.Contains(reference, flag[1]+" ") {
-					t.Errorf("%s: %q has no flag %s", page, match[0], flag[1])
-				}
-			}
-		}
-	}
-	if checked < 20 {
-		t.Errorf("found only %d command lines in the documentation", checked)
-	}
-}
+var metric = regexp.MustCompile(`"(bellwether_[a-z_]+)"`)
 
 // TestMetrics asks for every metric of the code in the reference of metrics.
 func TestMetrics(t *testing.T) {
@@ -127,23 +95,4 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-}
-
-// referenceOf is the reference of the command that the words begin with: the
-// longest that there is a page for. A parent given a word that is none of its
-// commands is unknown.
-func referenceOf(t *testing.T, words []string) string {
-	t.Helper()
-	dir, name := filepath.Join(root(t), "docs", "reference", "cli"), "bellwether"
-	for _, w := range words {
-		next := name + "_" + w
-		if _, err := os.Stat(filepath.Join(dir, next+".md")); !word.MatchString(w) || err != nil {
-			break
-		}
-		name = next
-	}
-	if name == "bellwether" {
-		return ""
-	}
-	return read(t, filepath.Join(dir, name+".md"))
 }

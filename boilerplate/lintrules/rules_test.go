@@ -81,32 +81,8 @@ func TestRules(t *testing.T) {
 			want: "forbidigo"},
 		"dashboards have no client": {file: "dashboards/lint/a.go",
 			imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
-		"a controller may use the kit": {file: "controllers/fleet/a.go", imports: module +
-			"/controllers/kit"},
-		"a controller may use its own plan": {file: "controllers/fleet/b.go", imports: module +
-			"/controllers/fleet/plan"},
-		"a controller may use the layout of waves": {file: "controllers/fleet/c.go", imports: module +
-			"/rollouts"},
-		"the kit imports no controller": {file: "controllers/kit/a.go", imports: module +
-			"/controllers/operator", want: "depguard"},
-		"the kit may import the kit": {file: "controllers/kit/conditions/a.go", imports: module +
-			"/controllers/kit"},
 		"a controller has a clock": {file: "controllers/fleet/e.go", imports: "time",
 			body: "var _ = time.Now"},
-		"fleet imports no other controller": {file: "controllers/fleet/d.go", imports: module +
-			"/controllers/operator", want: "depguard"},
-		"catalog imports no other controller": {file: "controllers/catalog/a.go", imports: module +
-			"/controllers/operator", want: "depguard"},
-		"operator imports no other controller": {file: "controllers/operator/a.go", imports: module +
-			"/controllers/rollout", want: "depguard"},
-		"rollout imports no other controller": {file: "controllers/rollout/a.go", imports: module +
-			"/controllers/probe", want: "depguard"},
-		"install imports no other controller": {file: "controllers/install/a.go", imports: module +
-			"/controllers/operator", want: "depguard"},
-		"heartbeat imports no other controller": {file: "controllers/heartbeat/a.go", imports: module +
-			"/controllers/operator", want: "depguard"},
-		"a plan imports no other plan": {file: "controllers/operator/plan/a.go", imports: module +
-			"/controllers/fleet/plan", want: "depguard"},
 		"an explanation has no client": {file: "explain/a.go",
 			imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
 		"an explanation has no clock": {file: "explain/b.go", imports: "time", body: "var _ = time.Now",

@@ -9,39 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 )
-
-// TestEveryControllerHasARule fails when a controller is added to the tree and
-// not to the rules.
-func TestEveryControllerHasARule(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root(t), ".golangci.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var config struct {
-		Linters struct {
-			Settings struct {
-				Depguard struct {
-					Rules map[string]any `json:"rules"`
-				} `json:"depguard"`
-			} `json:"settings"`
-		} `json:"linters"`
-	}
-	if err := yaml.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(filepath.Join(root(t), "controllers"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if name := entry.Name(); entry.IsDir() && config.Linters.Settings.Depguard.Rules["controller-"+name] == nil {
-			t.Errorf("controllers/%s has no rule controller-%s in .golangci.yml", name, name)
-		}
-	}
-}
 
 // TestPackageNames refuses the names under which anything may be dumped.
 func TestPackageNames(t *testing.T) {
