@@ -55,7 +55,7 @@ require (
 	github.com/knqyf263/go-apk-version v0.0.0-20200609155635-041fdbb8563f
 	github.com/knqyf263/go-deb-version v0.0.0-20241115132648-6f4aee6ccd23
 	github.com/knqyf263/go-rpm-version v0.0.0-20260811110310-1815e1f1b790
-	github.com/openshift/hive/apis v0.0.0-20260706181456-3a29cc3ca8f8
+	github.com/openshift/hive/apis v0.0.0-20260415205034-aa1db747a6ba
 	github.com/ossf/osv-schema/bindings/go v0.0.0-20260525004216-afe0bddbf893
 	github.com/pandatix/go-cvss v0.6.4
 	github.com/prometheus/alertmanager v0.34.2
@@ -71,10 +71,7 @@ require (
 	sigs.k8s.io/controller-tools v0.21.0
 )
 
-require (
-	github.com/openshift/api v0.0.0-20260318185450-1f2fa3f09f4e // indirect
-	github.com/openshift/installer v1.4.22-ec5 // indirect
-)
+require github.com/openshift/api v0.0.0-20260318185450-1f2fa3f09f4e // indirect
 
 require (
 	filippo.io/hpke v0.4.0 // indirect
