@@ -131,8 +131,8 @@ type Section struct {
 	Rows       []Row
 	// Detail is Markdown that goes below the rows: how the figures come about.
 	Detail string
-	// Pictures are SVG files, by their names in the folder images/bench beside the document.
-	Pictures map[string]string
+	// Pictures are drawn as SVG files, by their names in the folder images/bench beside the document.
+	Pictures map[string]Plot
 }
 
 // Missed returns the names of the rows that break their promise.

@@ -4,55 +4,42 @@
 package figure_test
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/plotter"
 
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
 )
 
-// TestPlot draws points whose places are known: the axes are logarithmic and end at whole powers of ten.
+// TestPlot draws a line with points that have no logarithm, and one with no others.
 func TestPlot(t *testing.T) {
-	svg := figure.Plot{Title: "a < b", X: "things", Y: "seconds", Lines: []figure.Line{
-		{Name: "ours", Points: []figure.Point{{X: 10_000, Y: 10}, {X: 100, Y: 0.1}, {X: 1000, Y: 1}}},
-		{Name: "floor", Dashed: true, Points: []figure.Point{{X: 100, Y: 0}, {X: -1, Y: 5}}},
+	svg, err := figure.Plot{Title: "a < b", X: "things", Y: "seconds", Lines: []figure.Line{
+		{Name: "ours", Points: plotter.XYs{{X: 10_000, Y: 10}, {X: 100, Y: 0.1}, {X: 1000, Y: 1}, {X: 50, Y: 0}}},
+		{Name: "floor", Dashed: true, Points: plotter.XYs{{X: 100, Y: 0}, {X: -1, Y: 5}}},
 	}}.SVG()
-	for _, part := range []string{
-		"a &lt; b", `d="M70.0 360.0L315.0 208.0L560.0 56.0"`, ">10,000<", ">0.1<", "stroke-dasharray", ">floor<",
-	} {
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"a &lt; b", ">ours<", ">10000<", ">10<"} {
 		if !strings.Contains(svg, part) {
 			t.Errorf("the picture has no %s:\n%s", part, svg)
 		}
 	}
-	if n := strings.Count(svg, "<circle"); n != 3 {
-		t.Errorf("%d points are drawn, want 3: those without a logarithm are left out", n)
+	for _, part := range []string{">floor<", "NaN", "Inf"} {
+		if strings.Contains(svg, part) {
+			t.Errorf("the picture has %s:\n%s", part, svg)
+		}
 	}
-	wellFormed(t, svg)
 }
 
 func TestPlotOfNothing(t *testing.T) {
 	for name, plot := range map[string]figure.Plot{
 		"no lines": {}, "no points": {Lines: []figure.Line{{Name: "empty"}}},
-		"one point": {Lines: []figure.Line{{Points: []figure.Point{{X: 100, Y: 1}}}}},
+		"one point": {Lines: []figure.Line{{Points: plotter.XYs{{X: 100, Y: 1}}}}},
 	} {
-		svg := plot.SVG()
-		wellFormed(t, svg)
-		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
-			t.Errorf("%s:\n%s", name, svg)
-		}
-	}
-}
-
-func wellFormed(t *testing.T, svg string) {
-	t.Helper()
-	decoder := xml.NewDecoder(strings.NewReader(svg))
-	for {
-		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Fatalf("not well-formed: %v\n%s", err, svg)
+		if svg, err := plot.SVG(); err != nil || strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+			t.Errorf("%s: %v\n%s", name, err, svg)
 		}
 	}
 }

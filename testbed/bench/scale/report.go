@@ -49,7 +49,7 @@ func report(o Options, all fleets) figure.Section {
 	memory, rows := memoryOf(all.rests, all.unmeasured)
 	section.Rows = append(section.Rows, rows...)
 	section.Detail = strings.Join([]string{converging(all.rollouts), memory, resting(o, all.rests)}, "\n\n")
-	section.Pictures = map[string]string{
+	section.Pictures = map[string]figure.Plot{
 		"scale-rollout.svg": rolloutPlot(all.rollouts), "scale-memory.svg": memoryPlot(all.rests),
 	}
 	return section

@@ -78,9 +78,9 @@ func TestReport(t *testing.T) {
 			t.Errorf("the detail has no %q:\n%s", part, section.Detail)
 		}
 	}
-	for name, svg := range section.Pictures {
-		if !strings.Contains(svg, "<circle") {
-			t.Errorf("%s has no points", name)
+	for name, plot := range section.Pictures {
+		if svg, err := plot.SVG(); err != nil || !strings.Contains(svg, "<svg") {
+			t.Errorf("%s is not drawn: %v", name, err)
 		}
 	}
 }

@@ -312,7 +312,11 @@ func record(path string, section figure.Section, origin figure.Origin) error {
 		return fmt.Errorf("write document: %w", err)
 	}
 	pictures := filepath.Join(filepath.Dir(path), "images", "bench")
-	for name, svg := range section.Pictures {
+	for name, plot := range section.Pictures {
+		svg, err := plot.SVG()
+		if err != nil {
+			return err
+		}
 		if err := os.MkdirAll(pictures, 0o755); err != nil {
 			return fmt.Errorf("create folder of pictures: %w", err)
 		}
