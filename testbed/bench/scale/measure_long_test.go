@@ -33,9 +33,6 @@ func TestMeasure(t *testing.T) {
 			return MeasureTrouble(ctx, t.Output(), TroubleOptions{Clusters: 10, Shares: []float64{0.5},
 				LeaseEvery: every})
 		},
-		"takeover": func(ctx context.Context) (figure.Section, error) {
-			return MeasureTakeover(ctx, t.Output(), TakeoverOptions{Clusters: 10, Runs: 1, LeaseEvery: every})
-		},
 		"recovery": func(ctx context.Context) (figure.Section, error) {
 			return MeasureRecovery(ctx, t.Output(), RecoveryOptions{Clusters: 10, Operators: 2, LeaseEvery: every})
 		},

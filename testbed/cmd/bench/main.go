@@ -78,8 +78,8 @@ type options struct {
 	backupObjects int
 	scale         scale.Options
 	placements    scale.PlacementOptions
-	// troubled, takenOver and recovered are how many clusters the benchmarks of these names have.
-	troubled, takenOver, recovered int
+	// troubled and recovered are how many clusters the benchmarks of these names have.
+	troubled, recovered int
 }
 
 // benchmark is one of those that can be asked for.
@@ -154,10 +154,6 @@ var benchmarks = []benchmark{
 	{"scale-trouble", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return scale.MeasureTrouble(ctx, out, scale.TroubleOptions{Clusters: o.troubled,
 			Shares: []float64{0.05, 0.2, 0.5}, LeaseEvery: o.scale.LeaseEvery, Seed: o.scale.Seed})
-	}},
-	{"scale-takeover", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
-		return scale.MeasureTakeover(ctx, out, scale.TakeoverOptions{Clusters: o.takenOver, Runs: o.runs,
-			LeaseEvery: o.scale.LeaseEvery, Seed: o.scale.Seed})
 	}},
 	{"scale-recovery", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return scale.MeasureRecovery(ctx, out, scale.RecoveryOptions{Clusters: o.recovered, Operators: 1,
@@ -258,7 +254,6 @@ func addScaleFlags(fs *pflag.FlagSet, all *options) {
 	fs.IntVar(&all.placements.Rollouts, "placements-rollouts", 100,
 		"operators that scale-placements rolls out at a time")
 	fs.IntVar(&all.troubled, "trouble-clusters", 1000, "clusters of scale-trouble")
-	fs.IntVar(&all.takenOver, "takeover-clusters", 1000, "clusters of scale-takeover")
 	fs.IntVar(&all.recovered, "recovery-clusters", 1000, "clusters of scale-recovery")
 }
 
