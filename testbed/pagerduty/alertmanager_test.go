@@ -124,68 +124,6 @@ func once(t *testing.T, s *pagerduty.Server, names ...string) {
 	}
 }
 
-// TestAlertmanager follows a group of alerts, and then the same through each kind of fault.
-func TestAlertmanager(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	am, err := alertmanager.Start(t.Context(), options(t, s, 2*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { am.Stop(context.Background()) })
-	clusters := []string{"c1", "c2", "c3"}
-
-	fire(t, "Healthy", clusters, am)
-	waitFor(t, s, "Healthy", pagerduty.Open, 3)
-	fire(t, "Healthy", []string{"c4", "c5"}, am)
-	waitFor(t, s, "Healthy", pagerduty.Open, 5)
-	resolve(t, "Healthy", append(clusters, "c4", "c5"), am)
-	waitFor(t, s, "Healthy", pagerduty.Resolved, 5)
-	incident := summary(s.Ledger(), "Healthy")
-	if incident.Updates != 1 || incident.Last.Payload.Component != "web" || incident.Last.Links[0].Text != "Runbook" {
-		t.Errorf("incident is %+v, want one update, a component and a link", incident)
-	}
-
-	names := []string{"Healthy"}
-	for name, faults := range map[string]pagerduty.Faults{
-		"Limited":     {Limit: &pagerduty.Limit{Window: time.Second}},
-		"Unavailable": {Unavailable: true},
-		"Refused":     {Refused: true},
-	} {
-		names = append(names, name)
-		throughFault(t, s, am, name, faults)
-	}
-	once(t, s, names...)
-	attempts := s.Ledger().Attempts
-	if attempts.Limited < 4 || attempts.Unavailable < 4 {
-		t.Errorf("%d attempts were limited and %d unavailable, want at least 4 of each", attempts.Limited,
-			attempts.Unavailable)
-	}
-}
-
-// throughFault fires and resolves a group of alerts, and has the server fail at first, each time.
-func throughFault(t *testing.T, s *pagerduty.Server, am *alertmanager.Server, name string, faults pagerduty.Faults) {
-	t.Helper()
-	clusters := []string{"c1", "c2", "c3"}
-	for _, step := range []struct {
-		post  func(*testing.T, string, []string, ...*alertmanager.Server)
-		state pagerduty.State
-	}{{fire, pagerduty.Open}, {resolve, pagerduty.Resolved}} {
-		const failed = "alertmanager_notification_requests_failed_total"
-		before := sum(t, am, failed)
-		setFaults(t, s, faults)
-		step.post(t, name, clusters, am)
-		eventually(t, s, "Alertmanager failed twice", func(pagerduty.Ledger) bool {
-			return sum(t, am, failed) >= before+2
-		})
-		if i := summary(s.Ledger(), name); i.State == step.state {
-			t.Errorf("%s is %s in spite of the fault", name, i.State)
-		}
-		setFaults(t, s, pagerduty.Faults{})
-		waitFor(t, s, name, step.state, 3)
-	}
-}
-
 // TestReplicas has two Alertmanagers with one configuration notify of the same alerts, and ends one of them in the
 // middle: in one case the first, which notifies at once; in the other the second, which waits for the first and
 // notifies of what that one did not.

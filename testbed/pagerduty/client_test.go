@@ -52,7 +52,6 @@ func TestClientErrors(t *testing.T) {
 		refused  bool
 	}{
 		"invalid":     {severity: "page", refused: true},
-		"limited":     {faults: pagerduty.Faults{Limit: &pagerduty.Limit{Window: time.Minute}}, severity: "info"},
 		"unavailable": {faults: pagerduty.Faults{Unavailable: true}, severity: "info"},
 		"rejected":    {faults: pagerduty.Faults{Rejected: []string{"payments"}}, severity: "info", refused: true},
 	} {

@@ -7,13 +7,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -118,24 +121,17 @@ func change(key, summary string) object {
 // patience is how long a test waits for what must happen.
 const patience = 5 * time.Minute
 
-// eventually polls the ledger until done.
-func eventually(t *testing.T, s *pagerduty.Server, what string, done func(pagerduty.Ledger) bool) pagerduty.Ledger {
+// eventually checks the ledger until done.
+func eventually(t *testing.T, s *pagerduty.Server, what string, done func(pagerduty.Ledger) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	testenv.Eventually(t, patience, what, func(context.Context) error {
 		ledger := s.Ledger()
 		if done(ledger) {
-			return ledger
+			return nil
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			var out bytes.Buffer
-			_ = ledger.Print(&out)
-			t.Fatalf("wait until %s: it did not happen:\n%s", what, out.String())
-		}
-	}
+		var out bytes.Buffer
+		return errors.Join(ledger.Print(&out), fmt.Errorf("%w:\n%s", errNotYet, out.String()))
+	})
 }
+
+var errNotYet = errors.New("it did not happen")

@@ -28,8 +28,8 @@ func (l Ledger) Print(w io.Writer) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "Pages: %d, incidents: %d, change events: %d (duplicates: %d), anomalies: %d\n", l.Pages(),
 		len(l.Incidents), len(l.Changes), len(l.Duplicates()), len(l.Anomalies))
-	fmt.Fprintf(&out, "Requests: %d (same bytes as before: %d, rate limited: %d, key rejected: %d, "+
-		"server unavailable: %d, answered late: %d)\n", l.Attempts.Total, l.Repeated, l.Attempts.Limited,
+	fmt.Fprintf(&out, "Requests: %d (same bytes as before: %d, key rejected: %d, "+
+		"server unavailable: %d, answered late: %d)\n", l.Attempts.Total, l.Repeated,
 		l.Attempts.Rejected, l.Attempts.Unavailable, l.Attempts.Delayed)
 	l.printIncidents(&out)
 	l.printTimeline(&out)

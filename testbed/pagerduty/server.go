@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pagerduty is a strict local server of PagerDuty's Events API v2, for tests, the demo and benchmarks. It
-// accepts what the published schema and limits allow, keeps a ledger of incidents, change events and anomalies, and can
-// be down, slow, or limit the rate.
+// accepts what the published schema allows, keeps a ledger of incidents, change events and anomalies, and can
+// be down or slow.
 //
 // Its inputs are the names of services. It makes their routing keys, and neither keeps them in the ledger nor prints
 // them. It notifies nobody, and does not group alerts into incidents: each dedup_key is one. It is stricter than
@@ -21,12 +21,10 @@ import (
 	"io"
 	"log"
 	"maps"
-	"math"
 	"mime"
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -58,11 +56,10 @@ type Server struct {
 	keys    map[string]string // by service
 	address string
 
-	mu      sync.Mutex
-	book    *book
-	faults  Faults
-	limiter limiter
-	closed  bool
+	mu     sync.Mutex
+	book   *book
+	faults Faults
+	closed bool
 	// server and listener are nil while it refuses connections, and after Close.
 	server   *http.Server
 	listener net.Listener
@@ -70,7 +67,7 @@ type Server struct {
 
 // Start serves on a free port of loopback until Close.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	s := &Server{now: opts.Now, keys: map[string]string{}, book: newBook(), limiter: limiter{}}
+	s := &Server{now: opts.Now, keys: map[string]string{}, book: newBook()}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -336,19 +333,7 @@ func (s *Server) admit(service string) (answer, bool) {
 		s.book.Attempts.Rejected++
 		return unknownKey(), false
 	}
-	if s.faults.Limit == nil {
-		return answer{}, true
-	}
-	wait := s.limiter.wait(service, *s.faults.Limit, s.now())
-	if wait == 0 {
-		return answer{}, true
-	}
-	s.book.Attempts.Limited++
-	seconds := strconv.Itoa(int(math.Ceil(wait.Seconds())))
-	return answer{
-		code: http.StatusTooManyRequests, header: map[string]string{"Retry-After": seconds},
-		body: reply{Status: "throttle exceeded", Message: "Request Limit Exceeded"},
-	}, false
+	return answer{}, true
 }
 
 func (s *Server) takeAlert(service string, body []byte) answer {

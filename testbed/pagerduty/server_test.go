@@ -5,7 +5,6 @@ package pagerduty_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -168,17 +167,6 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestEmptyLedger has no tables.
-func TestEmptyLedger(t *testing.T) {
-	var out bytes.Buffer
-	if err := start(t, nil).Ledger().Print(&out); err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(out.String(), "\n"); n != 2 {
-		t.Errorf("ledger has %d lines, want 2:\n%s", n, out.String())
-	}
-}
-
 // TestSnapshot finds that a ledger does not change after it was returned.
 func TestSnapshot(t *testing.T) {
 	s := start(t, nil)
@@ -220,25 +208,6 @@ func TestDuplicates(t *testing.T) {
 				t.Errorf("%d changes, %d duplicates; want 2, %d", len(ledger.Changes), len(ledger.Duplicates()), c.want)
 			}
 		})
-	}
-}
-
-// TestOwnKey finds that each trigger without a dedup_key opens an incident, whose key is in the answer.
-func TestOwnKey(t *testing.T) {
-	s := start(t, nil)
-	key := keyOf(t, s, "payments")
-	event := alert(key, "trigger", "")
-	first := accept(t, s, pagerduty.EnqueuePath, event).Key
-	delete(event, "dedup_key")
-	second := accept(t, s, pagerduty.EnqueuePath, event).Key
-	accept(t, s, pagerduty.EnqueuePath, alert(key, "resolve", first))
-	states := map[string]pagerduty.State{}
-	for _, i := range s.Ledger().Incidents {
-		states[i.DedupKey] = i.State
-	}
-	want := map[string]pagerduty.State{first: pagerduty.Resolved, second: pagerduty.Open}
-	if diff := cmp.Diff(want, states); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
 	}
 }
 
@@ -297,14 +266,12 @@ func TestFaults(t *testing.T) {
 	cases := map[string]struct {
 		faults pagerduty.Faults
 		want   int
-		header string // Retry-After
 		count  pagerduty.Attempts
 	}{
-		"unavailable":      {pagerduty.Faults{Unavailable: true}, 503, "", pagerduty.Attempts{Total: 2, Unavailable: 1}},
-		"rejected":         {pagerduty.Faults{Rejected: []string{"payments"}}, 400, "", pagerduty.Attempts{Total: 2, Rejected: 1}},
-		"another rejected": {pagerduty.Faults{Rejected: []string{"search"}}, 202, "", pagerduty.Attempts{Total: 2}},
-		"limited":          {pagerduty.Faults{Limit: &pagerduty.Limit{Window: 90 * time.Second}}, 429, "90", pagerduty.Attempts{Total: 2, Limited: 1}},
-		"slow":             {pagerduty.Faults{Delay: time.Millisecond}, 202, "", pagerduty.Attempts{Total: 2, Delayed: 1}},
+		"unavailable":      {pagerduty.Faults{Unavailable: true}, 503, pagerduty.Attempts{Total: 2, Unavailable: 1}},
+		"rejected":         {pagerduty.Faults{Rejected: []string{"payments"}}, 400, pagerduty.Attempts{Total: 2, Rejected: 1}},
+		"another rejected": {pagerduty.Faults{Rejected: []string{"search"}}, 202, pagerduty.Attempts{Total: 2}},
+		"slow":             {pagerduty.Faults{Delay: time.Millisecond}, 202, pagerduty.Attempts{Total: 2, Delayed: 1}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -312,8 +279,8 @@ func TestFaults(t *testing.T) {
 			key := keyOf(t, s, "payments")
 			setFaults(t, s, c.faults)
 			got := post(t, s, pagerduty.EnqueuePath, alert(key, "trigger", "web"))
-			if retry := got.Header.Get("Retry-After"); got.Code != c.want || retry != c.header {
-				t.Errorf("answer is %d, Retry-After %q; want %d, %q", got.Code, retry, c.want, c.header)
+			if got.Code != c.want {
+				t.Errorf("answer is %d, want %d", got.Code, c.want)
 			}
 			if taken := len(s.Ledger().Incidents) == 1; taken != (c.want == http.StatusAccepted) {
 				t.Errorf("the event was taken in: %t, but the answer was %d", taken, got.Code)
@@ -328,43 +295,6 @@ func TestFaults(t *testing.T) {
 				t.Errorf("anomalies are %v, want none of a fault", ledger.Anomalies)
 			}
 		})
-	}
-}
-
-// TestLimit sees the window move on, for each service of its own.
-func TestLimit(t *testing.T) {
-	c := &clock{now: noon}
-	s := start(t, c.read)
-	key, other := keyOf(t, s, "payments"), keyOf(t, s, "search")
-	setFaults(t, s, pagerduty.Faults{Limit: &pagerduty.Limit{Events: 2, Window: time.Minute}})
-	for i, step := range []struct {
-		key   string
-		pause time.Duration // before it
-		want  int
-		retry string
-	}{
-		{key, 0, 202, ""},
-		{key, 20 * time.Second, 202, ""},
-		{key, 10 * time.Second, 429, "30"},
-		{other, 0, 202, ""},
-		{key, 28500 * time.Millisecond, 429, "2"},
-		{key, 1500 * time.Millisecond, 202, ""},
-		{key, 0, 429, "20"},
-	} {
-		c.advance(step.pause)
-		got := post(t, s, pagerduty.EnqueuePath, alert(step.key, "trigger", "web"))
-		if got.Code != step.want || got.Header.Get("Retry-After") != step.retry {
-			t.Errorf("step %d: answer is %d, Retry-After %q; want %d, %q", i, got.Code, got.Header.Get("Retry-After"),
-				step.want, step.retry)
-		}
-	}
-	// Two events are in the window: a lower limit has to wait for the last one to leave it.
-	setFaults(t, s, pagerduty.Faults{Limit: &pagerduty.Limit{Events: 1, Window: time.Minute}})
-	if got := post(t, s, pagerduty.EnqueuePath, alert(key, "trigger", "web")).Header.Get("Retry-After"); got != "60" {
-		t.Errorf("Retry-After is %q with a lower limit, want 60", got)
-	}
-	if got := s.Ledger().Attempts.Limited; got != 4 {
-		t.Errorf("%d attempts were limited, want 4", got)
 	}
 }
 
@@ -394,64 +324,5 @@ func TestRefused(t *testing.T) {
 	if ledger := s.Ledger(); ledger.Pages() != 1 || ledger.Attempts.Total != 4 || s.URL() != url {
 		t.Errorf("%d pages and %d attempts at %s; want 1 and 4 at %s", ledger.Pages(), ledger.Attempts.Total,
 			s.URL(), url)
-	}
-}
-
-// TestSlow finds that an event is taken in while its client still waits, and that one that gives up gets no answer.
-func TestSlow(t *testing.T) {
-	s := start(t, nil)
-	setFaults(t, s, pagerduty.Faults{Delay: time.Hour})
-	event := strings.NewReader(`{"routing_key": "` + keyOf(t, s, "payments") + `", "event_action": "trigger", "payload": {` +
-		`"summary": "x", "source": "x", "severity": "info"}}`)
-	ctx, giveUp := context.WithCancel(t.Context())
-	defer giveUp()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+pagerduty.EnqueuePath, event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answered := make(chan error)
-	go func() {
-		response, err := http.DefaultClient.Do(request)
-		if err == nil {
-			_ = response.Body.Close()
-		}
-		answered <- err
-	}()
-	eventually(t, s, "the event is in the ledger", func(l pagerduty.Ledger) bool { return l.Pages() == 1 })
-	giveUp()
-	if err := <-answered; !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v, want the client's own cancellation", err)
-	}
-}
-
-// TestConcurrently sends many events at once; none is lost.
-func TestConcurrently(t *testing.T) {
-	s := start(t, nil)
-	key := keyOf(t, s, "payments")
-	const clients, incidents = 16, 4
-	var group sync.WaitGroup
-	for c := range clients {
-		group.Go(func() {
-			for i := range incidents {
-				event := alert(key, "trigger", fmt.Sprint("web-", i))
-				event["client"] = fmt.Sprint("client ", c)
-				if got := post(t, s, pagerduty.EnqueuePath, event); got.Code != http.StatusAccepted {
-					t.Errorf("answer is %d %s, want it accepted", got.Code, got.Text)
-				}
-				_ = s.Ledger()
-			}
-		})
-	}
-	group.Wait()
-	ledger := s.Ledger()
-	if len(ledger.Incidents) != incidents || ledger.Pages() != incidents || ledger.Repeated != 0 {
-		t.Errorf("%d incidents, %d pages, %d repeated; want %d, %d, 0", len(ledger.Incidents), ledger.Pages(),
-			ledger.Repeated, incidents, incidents)
-	}
-	for _, i := range ledger.Incidents {
-		if i.Updates != clients-1 {
-			t.Errorf("incident %s has %d updates, want %d", i.DedupKey, i.Updates, clients-1)
-		}
 	}
 }
