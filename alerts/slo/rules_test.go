@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// goldenSets are those that have golden files, which testbed/alerts checks with the real promtool. The other sets differ
-// from them in numbers only.
+// goldenSets are those that have golden files, which testbed/alerts checks with the real promtool. The other sets
+// differ from them in numbers only.
 var goldenSets = []string{"default", "critical"}
 
 func sets() map[string]Set {

@@ -57,7 +57,8 @@ func TestRun(t *testing.T) {
 			if c.env == nil { // git would refuse to list the files of the clone, too
 				steps = append(steps, "verify")
 			}
-			out, status := runScript(t, workspace, append(c.env, "XDG_CACHE_HOME="+cache, "TMPDIR="+temp, "CC=true"), steps...)
+			env := append(c.env, "XDG_CACHE_HOME="+cache, "TMPDIR="+temp, "CC=true")
+			out, status := runScript(t, workspace, env, steps...)
 			if status != 1 {
 				t.Errorf("got status %d, want 1", status)
 			}

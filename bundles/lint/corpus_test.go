@@ -301,8 +301,8 @@ func precisionTable(t testing.TB) string {
 			continue
 		}
 		total.findings, total.correct = total.findings+p.findings, total.correct+p.correct
-		fmt.Fprintf(&out, "| [%s](rules.md#%s) | %s | %d | %d | %d | %s |\n", r.ID, r.ID, r.Severity, p.bundles, p.findings,
-			p.correct, p)
+		fmt.Fprintf(&out, "| [%s](rules.md#%s) | %s | %d | %d | %d | %s |\n", r.ID, r.ID, r.Severity, p.bundles,
+			p.findings, p.correct, p)
 	}
 	fmt.Fprintf(&out, "| all | | | %d | %d | %s |\n", total.findings, total.correct, total)
 	return out.String()

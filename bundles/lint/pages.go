@@ -69,7 +69,8 @@ func Index(pages string) string {
 		"[how often it is right](rules-precision.md). `bellwether bundle lint --explain RULE` shows examples. This " +
 		"page is written by `make generate`, from the rules themselves; the site has a page about each rule.\n")
 	for _, r := range Rules() {
-		fmt.Fprintf(&out, "\n## %s\n\n%s. Severity: **%s**.\n\n%s\n\nFix: %s\n", r.ID, r.Title, r.Severity, r.Why, r.Fix)
+		fmt.Fprintf(&out, "\n## %s\n\n%s. Severity: **%s**.\n\n%s\n\nFix: %s\n", r.ID, r.Title, r.Severity, r.Why,
+			r.Fix)
 		if pages != "" {
 			fmt.Fprintf(&out, "\n[Examples](%s/%s.md)\n", pages, r.ID)
 		}

@@ -84,8 +84,8 @@ func ForEach[T any](elements []T, write func(T) error) error {
 
 // Part is what one field manager owns of an object. What the manager owned and the part leaves out is removed.
 type Part struct {
-	// Object is what the part is of. Only its kind, namespace and name are used, and its UID and resource version, which
-	// are preconditions where they are set.
+	// Object is what the part is of. Only its kind, namespace and name are used, and its UID and resource version,
+	// which are preconditions where they are set.
 	Object              client.Object
 	Labels, Annotations map[string]string
 	// Spec and Status are encoded as JSON. Each field that is encoded becomes the manager's, zero values included, so

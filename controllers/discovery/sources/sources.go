@@ -192,17 +192,6 @@ func (o object) is(path ...string) bool {
 	return value
 }
 
-func (o object) has(path ...string) bool {
-	value, found, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
-	return found && value != nil
-}
-
-func (o object) fields(path ...string) map[string]any {
-	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
-	fields, _ := value.(map[string]any)
-	return fields
-}
-
 func (o object) list(path ...string) []map[string]any {
 	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
 	elements, _ := value.([]any)

@@ -30,7 +30,8 @@ func (a *app) docsCommand() *cobra.Command {
 			commandPages, rulePages := "", ""
 			if pages {
 				commandPages, rulePages = "cli", "rules"
-				if err := writePages(root, filepath.Join(dir, commandPages), filepath.Join(dir, rulePages)); err != nil {
+				err := writePages(root, filepath.Join(dir, commandPages), filepath.Join(dir, rulePages))
+				if err != nil {
 					return err
 				}
 			}
@@ -79,9 +80,9 @@ func writeFiles(dir string, files map[string]string) error {
 // relative to the index; without one, commands are no links.
 func commandIndex(root *cobra.Command, pages string) string {
 	var out strings.Builder
-	out.WriteString("# Commands\n\nWhat `bellwether` can do. `bellwether COMMAND --help` says more: flags, examples and " +
-		"exit codes. This page is written by `make generate`, from the commands themselves; the site has a page about " +
-		"each command.\n")
+	out.WriteString("# Commands\n\nWhat `bellwether` can do. `bellwether COMMAND --help` says more: flags, examples " +
+		"and exit codes. This page is written by `make generate`, from the commands themselves; the site has a page " +
+		"about each command.\n")
 	for _, c := range root.Commands() {
 		if !c.IsAvailableCommand() {
 			continue
