@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AppliedFields lists the fields of an object that were applied, a line each, such as "bellwether-rollout: spec.cluster"
+// AppliedFields lists the fields of an object that were applied, a line each: "bellwether-rollout: spec.cluster"
 // or "bellwether-agent/status: status.phase", sorted. Elements of a list are one: "spec.blocks[].reason".
 func AppliedFields(o client.Object) (string, error) {
 	var lines []string

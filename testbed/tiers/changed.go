@@ -219,7 +219,7 @@ func (c *Changed) save(candidates []*candidate) error {
 			c.Report.Printf("NOT RUN %s", folder)
 			if one.last.NotRun {
 				c.Report.Fail(Failure{Folder: folder,
-					Message: []string{"two runs in a row left it: give them more time (LIMIT), or make its tests faster"}})
+					Message: []string{"two runs in a row left it: give them more time (LIMIT), or make it faster"}})
 			}
 			next.NotRun = true
 		case failed[folder]:

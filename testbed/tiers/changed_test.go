@@ -99,7 +99,7 @@ func TestChanged(t *testing.T) {
 		},
 		"left twice": {
 			hangs: map[string]bool{"b": true}, before: map[string]passRecord{"b": {NotRun: true}}, want: ErrFailed,
-			ran: []string{"b"}, prints: []string{"running: b (1m0s)", "NOT RUN a", "NOT RUN b", "two runs in a row left it"},
+			ran: []string{"b"}, prints: []string{"running: b (1m0s)", "NOT RUN a", "NOT RUN b", "two runs in a row"},
 			records: map[string]passRecord{"a": {NotRun: true}, "b": {NotRun: true}},
 		},
 	} {
