@@ -110,7 +110,7 @@ func (f *fleet) interceptors() interceptor.Funcs {
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
 			opts ...client.ApplyOption) error {
-			if err := f.write("apply", *o.(interface{ GetNamespace() *string }).GetNamespace()); err != nil {
+			if err := f.write("apply", o.(interface{ GetNamespace() string }).GetNamespace()); err != nil {
 				return err
 			}
 			return c.Apply(ctx, o, opts...)

@@ -151,11 +151,12 @@ func (t *TestResult) recordAttribute(key, value string) {
 	t.Waits[what] += seconds
 }
 
-// Count returns how many tests, subtests not counted, ended in the given state.
-func (p *Package) Count(state string) int {
+// Count returns how many tests, subtests not counted, ended in one of the given states; "" is that of a test that did
+// not end.
+func (p *Package) Count(states ...string) int {
 	n := 0
 	for name, test := range p.Tests {
-		if test.State == state && !strings.Contains(name, "/") {
+		if slices.Contains(states, test.State) && !strings.Contains(name, "/") {
 			n++
 		}
 	}

@@ -49,17 +49,19 @@ func TestGoTest(t *testing.T) {
 		passes = `TestPasses:t.Log("fine")`
 		fails  = `TestFails:t.Run("part", func(t *testing.T) { t.Error("one"); t.Fatal("two") })`
 		skips  = `TestSkips:t.Skip()`
-		panics = `TestPanics:panic("oh")`
+		panics = `TestPanics:t.Parallel(); panic("oh")`
+		waits  = `TestWaits:t.Parallel(); select {}`
 	)
 	for name, c := range map[string]struct {
 		file, run string
 		want      []string // failures: the name, and the last line of the message
 		passed    int
+		failed    int // or did not end
 	}{
 		"all pass": {file: testFile(passes, skips), passed: 1},
 		"selected": {file: testFile(passes, fails), run: "^(TestPasses)$", passed: 1},
 		"a subtest": {
-			file: testFile(passes, fails), passed: 1,
+			file: testFile(passes, fails), passed: 1, failed: 1,
 			want: []string{"a TestFails/part: a_test.go:5: two"},
 		},
 		"does not build": {
@@ -69,7 +71,10 @@ func TestGoTest(t *testing.T) {
 			file: testFile("TestMain2:") + "func TestMain(m *testing.M) { println(`no cluster`) ; panic(`main`) }\n",
 			want: []string{"a: panic"},
 		},
-		"panics": {file: testFile(panics), want: []string{"a TestPanics: panic"}},
+		"panics": {
+			file: testFile(panics, waits), failed: 2,
+			want: []string{"a TestPanics: panic", "a TestWaits: the test did not end"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,8 +92,8 @@ func TestGoTest(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("failures (-want +got):\n%s", diff)
 			}
-			if passed := last.Count("pass"); passed != c.passed {
-				t.Errorf("%d tests passed, want %d", passed, c.passed)
+			if passed, failed := last.Count("pass"), last.Count("fail", ""); passed != c.passed || failed != c.failed {
+				t.Errorf("%d tests passed, %d failed; want %d, %d", passed, failed, c.passed, c.failed)
 			}
 		})
 	}
