@@ -88,8 +88,9 @@ type Part struct {
 	// which are preconditions where they are set.
 	Object              client.Object
 	Labels, Annotations map[string]string
-	// Spec and Status are encoded as JSON. Each field that is encoded becomes the manager's, zero values included, so
-	// that they are of types whose other fields are left out when they are empty. Nil: the manager owns nothing there.
+	// Spec and Status are encoded as JSON. Each field that is encoded becomes the manager's, zero values included but
+	// for times, so that they are of types whose other fields are left out when they are empty. Nil: the manager owns
+	// nothing there.
 	Spec, Status any
 }
 
@@ -138,9 +139,28 @@ func (p Part) configuration(c client.Client) (*unstructured.Unstructured, error)
 		if err := json.Unmarshal(text, &content); err != nil {
 			return nil, fmt.Errorf("decode %s: %w", field, err)
 		}
+		dropNulls(content)
 		config.Object[field] = content
 	}
 	return config, nil
+}
+
+// dropNulls removes fields that are null, which is how a zero time is encoded: they are not set, and the API server
+// would refuse them.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if field == nil {
+				delete(value, name)
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, element := range value {
+			dropNulls(element)
+		}
+	}
 }
 
 // ApplyInstall applies a part of the spec of an OperatorInstall that exists (see Part.Spec). One that is gone, or was
