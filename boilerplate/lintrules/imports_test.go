@@ -57,22 +57,24 @@ func TestImportDirection(t *testing.T) {
 	}
 }
 
+// fileImporting is a file that imports one package.
+func fileImporting(imported string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte("package x\n\nimport _ \"" + imported + "\"\n")}
+}
+
 func TestWrongImports(t *testing.T) {
-	file := func(imports string) *fstest.MapFile {
-		return &fstest.MapFile{Data: []byte("package x\n\nimport _ \"" + imports + "\"\n")}
-	}
 	tree := fstest.MapFS{
-		"catalogs/a.go":        file(module + "/bundles/lint"),
-		"bundles/lint/a.go":    file(module + "/catalogs"),
-		"bundles/a_test.go":    file(module + "/catalogs"),
-		"rollouts/a.go":        file(module + "/engines/olmv0"),
-		"engines/olmv0/a.go":   file(module + "/catalogs"),
-		"engines/olmv0/b.go":   file(module + "/explain/remedy"),
-		"engines/olmv0/c.go":   file(module + "/explain"),
-		"explain/a.go":         file(module + "/controllers/kit"),
-		"controllers/kit/a.go": file(module + "/explain"),
-		"novel/a.go":           file("fmt"),
-		"testbed/bed.go":       file(module + "/cmd/hub"),
+		"catalogs/a.go":        fileImporting(module + "/bundles/lint"),
+		"bundles/lint/a.go":    fileImporting(module + "/catalogs"),
+		"bundles/a_test.go":    fileImporting(module + "/catalogs"),
+		"rollouts/a.go":        fileImporting(module + "/engines/olmv0"),
+		"engines/olmv0/a.go":   fileImporting(module + "/catalogs"),
+		"engines/olmv0/b.go":   fileImporting(module + "/explain/remedy"),
+		"engines/olmv0/c.go":   fileImporting(module + "/explain"),
+		"explain/a.go":         fileImporting(module + "/controllers/kit"),
+		"controllers/kit/a.go": fileImporting(module + "/explain"),
+		"novel/a.go":           fileImporting("fmt"),
+		"testbed/bed.go":       fileImporting(module + "/cmd/hub"),
 	}
 	want := []string{
 		"bundles imports catalogs (bundles/lint/a.go): only folders further down in layers may be imported",
@@ -162,12 +164,12 @@ func TestMeetings(t *testing.T) {
 		"controllers/all.go":              "controllers/fleet",
 		"cmd/hub/a.go":                    "controllers/fleet",
 	} {
-		tree[file] = &fstest.MapFile{Data: []byte("package x\n\nimport _ \"" + module + "/" + imported + "\"\n")}
+		tree[file] = fileImporting(module + "/" + imported)
 	}
 	want := []string{
-		"controllers/fleet/b_test.go imports controllers/probe: controllers meet only in objects",
-		"controllers/fleet/plan/b.go imports controllers/operator/plan: controllers meet only in objects",
-		"controllers/kit/a.go imports controllers/fleet: controllers meet only in objects",
+		"controllers/fleet/b_test.go imports controllers/probe: only kit is for all controllers",
+		"controllers/fleet/plan/b.go imports controllers/operator/plan: only kit is for all controllers",
+		"controllers/kit/a.go imports controllers/fleet: only kit is for all controllers",
 	}
 	if diff := cmp.Diff(want, meetings(t, tree)); diff != "" {
 		t.Errorf("meetings (-want +got):\n%s", diff)
@@ -185,7 +187,7 @@ func meetings(t *testing.T, tree fs.FS) []string {
 		}
 		for _, imported := range importsOf(t, file, text) {
 			if to := controllerOf(imported); to != "" && to != "kit" && to != from {
-				found = append(found, fmt.Sprintf("%s imports %s: controllers meet only in objects", file, imported))
+				found = append(found, fmt.Sprintf("%s imports %s: only kit is for all controllers", file, imported))
 			}
 		}
 	})

@@ -53,7 +53,8 @@ func TestEveryPanelHasData(t *testing.T) {
 			case !c.recorded:
 				t.Errorf("%s: its queries were changed: run make pictures", name)
 			case len(c.series) == 0 && !may:
-				t.Errorf("%s shows %q: record a run in which it has data, or say in empty why it cannot", name, c.none)
+				t.Errorf("%s shows %q: record a run in which it has data, or add it to the map empty with the reason",
+					name, c.none)
 			case len(c.series) > 0 && may:
 				t.Errorf("%s has data, although %s", name, why)
 			}

@@ -143,7 +143,8 @@ func TestDocs(t *testing.T) {
 		t.Fatal(got.Err)
 	}
 	for name, want := range map[string]string{
-		"cli.md":                           `<a id="bellwether-rollout-status"></a>[` + "`bellwether rollout status`](cli/bellwether_rollout_status.md)",
+		"cli.md": `<a id="bellwether-rollout-status"></a>[` +
+			"`bellwether rollout status`](cli/bellwether_rollout_status.md)",
 		"rules.md":                         "[Examples](rules/of-csv.md)",
 		"cli/bellwether_rollout_status.md": "## bellwether rollout status",
 		"cli/bellwether_why.md":            "## bellwether why",
