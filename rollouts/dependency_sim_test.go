@@ -15,30 +15,30 @@ import (
 
 // seeFirst is what a hub sees of the operator that this one depends on: nil if it
 // depends on none.
-func (w *world) seeFirst(fresh bool) installs {
-	if !w.depends {
+func (s *simulation) seeFirst(fresh bool) installs {
+	if !s.depends {
 		return nil
 	}
-	history := w.peer.installs
+	history := s.peer.installs
 	if fresh {
 		return history[len(history)-1]
 	}
-	return history[max(0, len(history)-1-w.rng.IntN(4))]
+	return history[max(0, len(history)-1-s.rng.IntN(4))]
 }
 
 // withDependency is a cluster as a hub sees it that sees this of the other operator.
-func (w *world) withDependency(c rollouts.Cluster, first installs) rollouts.Cluster {
+func (s *simulation) withDependency(c rollouts.Cluster, first installs) rollouts.Cluster {
 	if first == nil {
 		return c
 	}
 	d := holds.Dependency{Installs: map[string]*v1alpha1.OperatorInstall{}}
-	d.Name = w.peer.operator
+	d.Name = s.peer.operator
 	if i, exists := first[c.Name]; exists {
-		o := i.object(w.peer)
+		o := i.object(s.peer)
 		d.Installs[c.Name] = &o
 	}
 	found := []rollouts.Cluster{{Name: c.Name}}
-	holds.Set(holds.Input{Now: w.now, Operator: w.reference(), Dependencies: []holds.Dependency{d}}, found)
+	holds.Set(holds.Input{Now: s.now, Operator: s.reference(), Dependencies: []holds.Dependency{d}}, found)
 	c.Holds = append(slices.Clone(c.Holds), found[0].Holds...)
 	return c
 }
@@ -61,22 +61,22 @@ func isMet(first installs, cluster string) bool {
 }
 
 // checkDependency is called for each new batch entry.
-func (w *world) checkDependency(p *hubPass, cluster string) {
-	if w.depends && !isMet(p.first, cluster) {
-		w.violate("%s is to be admitted, and operator %s, which comes first, was not seen to be Ready there", cluster,
-			w.peer.operator)
+func (s *simulation) checkDependency(p *hubPass, cluster string) {
+	if s.depends && !isMet(p.first, cluster) {
+		s.violate("%s is to be admitted, and operator %s, which comes first, was not seen to be Ready there", cluster,
+			s.peer.operator)
 	}
 }
 
 // isWaiting tells whether a cluster waits for the other operator, in truth.
-func (w *world) isWaiting(cluster string) bool {
-	return w.depends && !isMet(w.peer.present(), cluster)
+func (s *simulation) isWaiting(cluster string) bool {
+	return s.depends && !isMet(s.peer.present(), cluster)
 }
 
 // hasWaiting tells whether a selected cluster that is not updated does.
-func (w *world) hasWaiting() bool {
-	for name, c := range w.clusters() {
-		if c.Labels["fleet"] == "yes" && w.isWaiting(name) && !w.present()[name].isUpdated() {
+func (s *simulation) hasWaiting() bool {
+	for name, c := range s.clusters() {
+		if c.Labels["fleet"] == "yes" && s.isWaiting(name) && !s.present()[name].isUpdated() {
 			return true
 		}
 	}

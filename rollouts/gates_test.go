@@ -35,32 +35,32 @@ func queryGate() v1alpha1.Gate {
 
 // judged gives the first wave a gate, and lets it soak for ten minutes, of which so
 // much is over.
-func (s *scene) judged(elapsed time.Duration, g v1alpha1.Gate) {
-	s.soaking()
-	s.wave(0).Gates = []v1alpha1.Gate{g}
-	s.ro.Spec.Strategy = rollouts.Defaulted(s.ro.Spec.Strategy)
-	s.ro.Status.Waves[0].UpdatedAt = ago(elapsed)
+func (f *fixture) judged(elapsed time.Duration, g v1alpha1.Gate) {
+	f.soaking()
+	f.wave(0).Gates = []v1alpha1.Gate{g}
+	f.ro.Spec.Strategy = rollouts.Defaulted(f.ro.Spec.Strategy)
+	f.ro.Status.Waves[0].UpdatedAt = ago(elapsed)
 }
 
 // answer answers what is asked now, and lets a second pass.
-func (s *scene) answer(t *testing.T, results map[string]rollouts.Result) {
+func (f *fixture) answer(t *testing.T, results map[string]rollouts.Result) {
 	t.Helper()
-	questions := rollouts.Next(s.Input).Questions
+	questions := rollouts.Next(f.Input).Questions
 	if len(questions) == 0 {
 		t.Fatal("nothing is asked")
 	}
 	for _, q := range questions {
-		s.Answers = append(s.Answers, rollouts.Answer{Question: q, Results: results})
+		f.Answers = append(f.Answers, rollouts.Answer{Question: q, Results: results})
 	}
-	s.Now = s.Now.Add(time.Second)
+	f.Now = f.Now.Add(time.Second)
 }
 
 // fail answers what is asked now with an error.
-func (s *scene) fail(t *testing.T, why string) {
+func (f *fixture) fail(t *testing.T, why string) {
 	t.Helper()
-	s.answer(t, nil)
-	for i := range s.Answers {
-		s.Answers[i].Failure = why
+	f.answer(t, nil)
+	for i := range f.Answers {
+		f.Answers[i].Failure = why
 	}
 }
 
@@ -235,14 +235,14 @@ func TestSLOGate(t *testing.T) {
 			if test.gate != nil {
 				test.gate(g.SLO)
 			}
-			s := newScene()
-			s.judged(test.elapsed, g)
+			f := newFixture()
+			f.judged(test.elapsed, g)
 			if test.failure != "" {
-				s.fail(t, test.failure)
+				f.fail(t, test.failure)
 			} else {
-				s.answer(t, test.results)
+				f.answer(t, test.results)
 			}
-			if diff := cmp.Diff(test.want, gateText(rollouts.Next(s.Input))); diff != "" {
+			if diff := cmp.Diff(test.want, gateText(rollouts.Next(f.Input))); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
 		})
@@ -333,10 +333,10 @@ func TestBaselineGate(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene()
-			s.judged(10*time.Minute, baselineGate())
-			s.answer(t, test.results)
-			if diff := cmp.Diff(test.want, gateText(rollouts.Next(s.Input))); diff != "" {
+			f := newFixture()
+			f.judged(10*time.Minute, baselineGate())
+			f.answer(t, test.results)
+			if diff := cmp.Diff(test.want, gateText(rollouts.Next(f.Input))); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
 		})
@@ -406,11 +406,11 @@ func TestPromQLGate(t *testing.T) {
 			if test.gate != nil {
 				test.gate(g.PromQL)
 			}
-			s := newScene()
-			s.judged(10*time.Minute, g)
-			s.answer(t, test.results)
-			s.Answers[0].Failure = test.failure
-			if diff := cmp.Diff(test.want, gateText(rollouts.Next(s.Input))); diff != "" {
+			f := newFixture()
+			f.judged(10*time.Minute, g)
+			f.answer(t, test.results)
+			f.Answers[0].Failure = test.failure
+			if diff := cmp.Diff(test.want, gateText(rollouts.Next(f.Input))); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
 		})
@@ -421,31 +421,31 @@ func TestPromQLGate(t *testing.T) {
 func TestGatesHoldTheWave(t *testing.T) {
 	t.Parallel()
 	const over = 10 * time.Minute
-	failed := func(t *testing.T, s *scene) {
-		s.judged(over, sloGate())
-		s.answer(t, sloResults(300, 0))
+	failed := func(t *testing.T, f *fixture) {
+		f.judged(over, sloGate())
+		f.answer(t, sloResults(300, 0))
 	}
 	tests := map[string]struct {
-		given func(*testing.T, *scene)
+		given func(*testing.T, *fixture)
 		want  string
 	}{
 		"not measured yet": {
-			given: func(_ *testing.T, s *scene) { s.judged(over, sloGate()) },
+			given: func(_ *testing.T, f *fixture) { f.judged(over, sloGate()) },
 			want: "Progressing, one Verifying, two Waiting: wave one waits for 1 gate: gate budget has no verdict: " +
 				"not " +
 				"measured yet",
 		},
 		"while it soaks": {
-			given: func(t *testing.T, s *scene) { s.judged(time.Minute, sloGate()); s.answer(t, sloResults(0, 0)) },
+			given: func(t *testing.T, f *fixture) { f.judged(time.Minute, sloGate()); f.answer(t, sloResults(0, 0)) },
 			want: "Progressing, one Soaking, two Waiting: wave one soaks until 2026-03-01T12:09:00Z: 2 of 2 " +
 				"clusters updated",
 		},
 		"the window is longer than the soak": {
-			given: func(t *testing.T, s *scene) {
+			given: func(t *testing.T, f *fixture) {
 				g := sloGate()
 				g.SLO.Window = &metav1.Duration{Duration: time.Hour}
-				s.judged(over, g)
-				s.answer(t, sloResults(0, 0))
+				f.judged(over, g)
+				f.answer(t, sloResults(0, 0))
 			},
 			want: "Progressing, one Verifying, two Waiting: wave one waits for 1 gate: gate budget has no verdict: " +
 				"available: burn rate 0 within 10m0s, at most 14.4 passes; 0 of 1000 measurements are bad; " +
@@ -453,14 +453,14 @@ func TestGatesHoldTheWave(t *testing.T) {
 				"until 2026-03-01T12:50:00Z",
 		},
 		"passed": {
-			given: func(t *testing.T, s *scene) { s.judged(over, sloGate()); s.answer(t, sloResults(0, 0)) },
+			given: func(t *testing.T, f *fixture) { f.judged(over, sloGate()); f.answer(t, sloResults(0, 0)) },
 			want:  "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
 		},
 		"passed, and the view is a cached one": {
-			given: func(t *testing.T, s *scene) {
-				s.judged(over, sloGate())
-				s.answer(t, sloResults(0, 0))
-				s.Live = false
+			given: func(t *testing.T, f *fixture) {
+				f.judged(over, sloGate())
+				f.answer(t, sloResults(0, 0))
+				f.Live = false
 			},
 			want: "wants a live view",
 		},
@@ -472,16 +472,16 @@ func TestGatesHoldTheWave(t *testing.T) {
 				"another version, retry the rollout to have the wave judged anew, or override the gate",
 		},
 		"failed, and the policy is abort": {
-			given: func(t *testing.T, s *scene) {
-				failed(t, s)
-				s.ro.Spec.Strategy.OnFailure = v1alpha1.FailureAbort
+			given: func(t *testing.T, f *fixture) {
+				failed(t, f)
+				f.ro.Spec.Strategy.OnFailure = v1alpha1.FailureAbort
 			},
 			want: "Aborted, one Verifying, two Waiting: aborted, as its failure policy says: gate budget of wave one " +
 				"failed: available: burn rate 30 within 10m0s, at most 14.4 passes; 300 of 1000 measurements " +
 				"are bad",
 		},
 		"failed in the soak": {
-			given: func(t *testing.T, s *scene) { s.judged(5*time.Minute, sloGate()); s.answer(t, sloResults(300, 0)) },
+			given: func(t *testing.T, f *fixture) { f.judged(5*time.Minute, sloGate()); f.answer(t, sloResults(300, 0)) },
 			want: "Halted, one Verifying, two Waiting: gate budget of wave one failed: available: burn rate 30 " +
 				"within " +
 				"5m0s, at most 14.4 passes; 300 of 1000 measurements are bad; nothing more is admitted: set " +
@@ -489,50 +489,50 @@ func TestGatesHoldTheWave(t *testing.T) {
 				"version, retry the rollout to have the wave judged anew, or override the gate",
 		},
 		"failed and overridden": {
-			given: func(t *testing.T, s *scene) { failed(t, s); s.override("one", "budget") },
+			given: func(t *testing.T, f *fixture) { failed(t, f); f.override("one", "budget") },
 			want:  "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
 		},
 		"another gate is overridden": {
-			given: func(_ *testing.T, s *scene) {
-				s.judged(over, sloGate())
-				s.override("one", "other")
-				s.override("two", "budget")
+			given: func(_ *testing.T, f *fixture) {
+				f.judged(over, sloGate())
+				f.override("one", "other")
+				f.override("two", "budget")
 			},
 			want: "Progressing, one Verifying, two Waiting: wave one waits for 1 gate: gate budget has no verdict: " +
 				"not " +
 				"measured yet",
 		},
 		"an approval cannot be overridden": {
-			given: func(_ *testing.T, s *scene) {
-				s.wave(0).Gates = []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}}
-				s.override("one", "sre")
+			given: func(_ *testing.T, f *fixture) {
+				f.wave(0).Gates = []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}}
+				f.override("one", "sre")
 			},
 			want: "Progressing, one Gated, two Waiting: wave one waits for gate sre: 2 clusters have to be approved",
 		},
 		"an approval does not pass a gate that measures": {
-			given: func(_ *testing.T, s *scene) {
-				s.judged(over, sloGate())
-				s.ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "one", Gate: "budget", By: "ann", Reason: "go"}}
+			given: func(_ *testing.T, f *fixture) {
+				f.judged(over, sloGate())
+				f.ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "one", Gate: "budget", By: "ann", Reason: "go"}}
 			},
 			want: "Progressing, one Verifying, two Waiting: wave one waits for 1 gate: gate budget has no verdict: " +
 				"not " +
 				"measured yet",
 		},
 		"a gate that measures does not hold the admission back": {
-			given: func(_ *testing.T, s *scene) { s.wave(0).Gates = []v1alpha1.Gate{sloGate()} },
+			given: func(_ *testing.T, f *fixture) { f.wave(0).Gates = []v1alpha1.Gate{sloGate()} },
 			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
 				"progress",
 		},
 		"a wave whose clusters all left has nothing to measure": {
-			given: func(_ *testing.T, s *scene) { s.judged(over, sloGate()); s.Clusters = s.Clusters[2:] },
+			given: func(_ *testing.T, f *fixture) { f.judged(over, sloGate()); f.Clusters = f.Clusters[2:] },
 			want:  "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
 		},
 		"no cluster of the wave can be measured": {
-			given: func(_ *testing.T, s *scene) {
-				s.judged(over, sloGate())
-				s.wave(0).MaxFailures = number(2)
+			given: func(_ *testing.T, f *fixture) {
+				f.judged(over, sloGate())
+				f.wave(0).MaxFailures = number(2)
 				for i := range 2 {
-					s.Installs[i].SucceededHash, s.Installs[i].Stalled, s.Installs[i].Ready = "", true, false
+					f.Installs[i].SucceededHash, f.Installs[i].Stalled, f.Installs[i].Ready = "", true, false
 				}
 			},
 			want: "Progressing, one Verifying, two Waiting: wave one waits for 1 gate: gate budget has no verdict: " +
@@ -540,30 +540,30 @@ func TestGatesHoldTheWave(t *testing.T) {
 				"cluster of the wave that runs the release can be measured now",
 		},
 		"an answer about another soak": {
-			given: func(t *testing.T, s *scene) {
-				s.judged(over, sloGate())
-				s.answer(t, sloResults(0, 0))
-				s.ro.Status.Waves[0].UpdatedAt = ago(over - time.Second)
+			given: func(t *testing.T, f *fixture) {
+				f.judged(over, sloGate())
+				f.answer(t, sloResults(0, 0))
+				f.ro.Status.Waves[0].UpdatedAt = ago(over - time.Second)
 			},
 			want: "Progressing, one Verifying, two Waiting: wave one waits for 1 gate: gate budget has no verdict: " +
 				"not " +
 				"measured yet",
 		},
 		"an answer about other clusters": {
-			given: func(t *testing.T, s *scene) {
-				s.judged(over, sloGate())
-				s.answer(t, sloResults(0, 0))
-				s.Answers[0].Clusters = []string{"a"}
+			given: func(t *testing.T, f *fixture) {
+				f.judged(over, sloGate())
+				f.answer(t, sloResults(0, 0))
+				f.Answers[0].Clusters = []string{"a"}
 			},
 			want: "Progressing, one Verifying, two Waiting: wave one waits for 1 gate: gate budget has no verdict: " +
 				"not " +
 				"measured yet",
 		},
 		"an answer that is too old": {
-			given: func(t *testing.T, s *scene) {
-				s.judged(over, sloGate())
-				s.answer(t, sloResults(0, 0))
-				s.Now = s.Now.Add(3 * time.Minute)
+			given: func(t *testing.T, f *fixture) {
+				f.judged(over, sloGate())
+				f.answer(t, sloResults(0, 0))
+				f.Now = f.Now.Add(3 * time.Minute)
 			},
 			want: "Progressing, one Verifying, two Waiting: wave one waits for 1 gate: gate budget has no verdict: " +
 				"not " +
@@ -573,24 +573,24 @@ func TestGatesHoldTheWave(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene()
-			test.given(t, s)
-			if diff := cmp.Diff(test.want, told(rollouts.Next(s.Input))); diff != "" {
+			f := newFixture()
+			test.given(t, f)
+			if diff := cmp.Diff(test.want, summarize(rollouts.Next(f.Input))); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func (s *scene) override(wave, gate string) {
-	s.ro.Spec.Overrides = append(s.ro.Spec.Overrides, v1alpha1.GateOverride{Wave: wave, Gate: gate, By: "ann",
+func (f *fixture) override(wave, gate string) {
+	f.ro.Spec.Overrides = append(f.ro.Spec.Overrides, v1alpha1.GateOverride{Wave: wave, Gate: gate, By: "ann",
 		Reason: "known noise", At: *ago(0)})
 }
 
 // next takes the decision's status over, as the hub does.
-func (s *scene) next() rollouts.Decision {
-	d := rollouts.Next(s.Input)
-	s.ro.Status = d.Status
+func (f *fixture) next() rollouts.Decision {
+	d := rollouts.Next(f.Input)
+	f.ro.Status = d.Status
 	return d
 }
 
@@ -606,25 +606,25 @@ func eventsOf(d rollouts.Decision) []string {
 // overrides it or has the wave tried again.
 func TestFailedGateStays(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.judged(10*time.Minute, sloGate())
-	s.answer(t, sloResults(300, 0))
-	d := s.next()
+	f := newFixture()
+	f.judged(10*time.Minute, sloGate())
+	f.answer(t, sloResults(300, 0))
+	d := f.next()
 	if diff := cmp.Diff([]string{"GateFailed"}, eventsOf(d)); diff != "" || len(d.Questions) > 0 {
 		t.Errorf("events (-want +got):\n%s\nand %d questions", diff, len(d.Questions))
 	}
 	if !rollouts.IsJudgedFailed(d.Status.Waves[0]) {
 		t.Error("the wave is not judged failed")
 	}
-	s.Answers[0].At, s.Answers[0].Results = s.Now, sloResults(0, 0)
-	if d := s.next(); d.Status.Phase != v1alpha1.RolloutHalted || len(d.Events) > 0 {
-		t.Errorf("later: %s, events %v", told(d), d.Events)
+	f.Answers[0].At, f.Answers[0].Results = f.Now, sloResults(0, 0)
+	if d := f.next(); d.Status.Phase != v1alpha1.RolloutHalted || len(d.Events) > 0 {
+		t.Errorf("later: %s, events %v", summarize(d), d.Events)
 	}
 	t.Run("overridden", func(t *testing.T) {
-		s := &scene{ro: s.ro.DeepCopy(), Input: s.Input}
-		s.Rollout = s.ro
-		s.override("one", "budget")
-		d := s.next()
+		f := &fixture{ro: f.ro.DeepCopy(), Input: f.Input}
+		f.Rollout = f.ro
+		f.override("one", "budget")
+		d := f.next()
 		want := "Overridden: overridden by ann: known noise; the gate had failed: available: burn rate 30 within " +
 			"10m0s, " +
 			"at most 14.4 passes; 300 of 1000 measurements are bad"
@@ -640,18 +640,18 @@ func TestFailedGateStays(t *testing.T) {
 		}
 	})
 	t.Run("tried again", func(t *testing.T) {
-		s := &scene{ro: s.ro.DeepCopy(), Input: s.Input}
-		s.Rollout = s.ro
-		s.ro.Spec.Retries++
-		d := s.next()
-		if got := told(d); !strings.HasPrefix(got, "Progressing, one Soaking, two Waiting: wave one soaks until") {
+		f := &fixture{ro: f.ro.DeepCopy(), Input: f.Input}
+		f.Rollout = f.ro
+		f.ro.Spec.Retries++
+		d := f.next()
+		if got := summarize(d); !strings.HasPrefix(got, "Progressing, one Soaking, two Waiting: wave one soaks until") {
 			t.Error(got)
 		}
 		if g := d.Status.Waves[0].Gates[0]; g.Verdict != v1alpha1.GateWaiting || g.Measurement != nil {
 			t.Errorf("%+v", g)
 		}
-		if at := d.Status.Waves[0].UpdatedAt; !at.Time.Equal(s.Now) {
-			t.Errorf("the soak began at %s, want %s", at, s.Now)
+		if at := d.Status.Waves[0].UpdatedAt; !at.Time.Equal(f.Now) {
+			t.Errorf("the soak began at %s, want %s", at, f.Now)
 		}
 	})
 }
@@ -660,17 +660,17 @@ func TestFailedGateStays(t *testing.T) {
 // measurement does not count twice.
 func TestFailuresAreCounted(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.judged(10*time.Minute, queryGate())
+	f := newFixture()
+	f.judged(10*time.Minute, queryGate())
 	measure := func(v float64) rollouts.Decision {
-		s.Now = s.Now.Add(rollouts.MeasureInterval)
-		s.answer(t, number64(v))
-		s.next()
-		return s.next()
+		f.Now = f.Now.Add(rollouts.MeasureInterval)
+		f.answer(t, number64(v))
+		f.next()
+		return f.next()
 	}
 	for i, want := range []string{"Waiting", "Waiting", "Passed"} {
 		if i == 2 {
-			s.wave(0).Soak.Duration = time.Hour // a verdict does not verify the wave
+			f.wave(0).Soak.Duration = time.Hour // a verdict does not verify the wave
 		}
 		value := 0.9
 		if want == "Passed" {
@@ -692,20 +692,20 @@ func TestFailuresAreCounted(t *testing.T) {
 // for a while.
 func TestRestartKeepsRecentVerdicts(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.judged(10*time.Minute, sloGate())
-	s.wave(0).Gates = append(s.wave(0).Gates, rollouts.Defaulted(v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{
+	f := newFixture()
+	f.judged(10*time.Minute, sloGate())
+	f.wave(0).Gates = append(f.wave(0).Gates, rollouts.Defaulted(v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{
 		Gates: []v1alpha1.Gate{queryGate()}}}}).Waves[0].Gates...)
-	s.answer(t, sloResults(0, 0)) // there is no result for the other one
-	if d := s.next(); d.Status.Waves[0].Gates[0].Verdict != v1alpha1.GatePassed {
-		t.Fatal(told(d))
+	f.answer(t, sloResults(0, 0)) // there is no result for the other one
+	if d := f.next(); d.Status.Waves[0].Gates[0].Verdict != v1alpha1.GatePassed {
+		t.Fatal(summarize(d))
 	}
-	s.Answers = nil
-	if d := s.next(); d.Status.Waves[0].Gates[0].Verdict != v1alpha1.GatePassed || len(d.Events) > 0 {
-		t.Errorf("%s, events %v", told(d), d.Events)
+	f.Answers = nil
+	if d := f.next(); d.Status.Waves[0].Gates[0].Verdict != v1alpha1.GatePassed || len(d.Events) > 0 {
+		t.Errorf("%s, events %v", summarize(d), d.Events)
 	}
-	s.Now = s.Now.Add(3 * time.Minute)
-	d := s.next()
+	f.Now = f.Now.Add(3 * time.Minute)
+	d := f.next()
 	if got, want := gateText(d), "Waiting: nothing was measured since 2026-03-01T12:00:00Z"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -719,30 +719,30 @@ func TestWaitingIsAnnounced(t *testing.T) {
 	t.Parallel()
 	t.Run("a measurement", func(t *testing.T) {
 		t.Parallel()
-		s := newScene()
-		s.judged(9*time.Minute, sloGate())
-		if d := s.next(); len(d.Events) > 0 {
+		f := newFixture()
+		f.judged(9*time.Minute, sloGate())
+		if d := f.next(); len(d.Events) > 0 {
 			t.Errorf("events in the soak: %v", d.Events)
 		}
-		s.Now = noon.Add(2 * time.Minute)
-		s.fail(t, "connection refused")
-		d := s.next()
+		f.Now = noon.Add(2 * time.Minute)
+		f.fail(t, "connection refused")
+		d := f.next()
 		if diff := cmp.Diff([]string{"GateWaiting"}, eventsOf(d)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if at := d.Status.Waves[0].Gates[0].WaitingSince; at == nil || !at.Time.Equal(noon.Add(time.Minute)) {
 			t.Errorf("waiting since %s", at)
 		}
-		if d := s.next(); len(d.Events) > 0 {
+		if d := f.next(); len(d.Events) > 0 {
 			t.Errorf("a second time: %v", d.Events)
 		}
 	})
 	t.Run("an approval", func(t *testing.T) {
 		t.Parallel()
-		s := newScene()
-		s.wave(0).Gates = []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}}
-		s.wave(1).Gates = s.wave(0).Gates
-		d := s.next()
+		f := newFixture()
+		f.wave(0).Gates = []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}}
+		f.wave(1).Gates = f.wave(0).Gates
+		d := f.next()
 		if diff := cmp.Diff([]string{"GateWaiting"}, eventsOf(d)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
@@ -752,12 +752,12 @@ func TestWaitingIsAnnounced(t *testing.T) {
 		if at := d.Status.Waves[1].Gates[0].WaitingSince; at != nil {
 			t.Errorf("the next wave waits since %s", at)
 		}
-		s.Now = s.Now.Add(time.Hour)
-		if d := s.next(); len(d.Events) > 0 || !d.Status.Waves[0].Gates[0].WaitingSince.Time.Equal(noon) {
+		f.Now = f.Now.Add(time.Hour)
+		if d := f.next(); len(d.Events) > 0 || !d.Status.Waves[0].Gates[0].WaitingSince.Time.Equal(noon) {
 			t.Errorf("a second time: %v", d.Events)
 		}
-		s.ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "one", Gate: "sre", By: "ann", Reason: "go"}}
-		d = s.next()
+		f.ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "one", Gate: "sre", By: "ann", Reason: "go"}}
+		d = f.next()
 		if diff := cmp.Diff([]string{"WaveStarted", "GatePassed"}, eventsOf(d)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
@@ -769,29 +769,29 @@ func TestWaitingIsAnnounced(t *testing.T) {
 
 func TestQuestions(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.judged(10*time.Minute, queryGate())
-	s.ro.Namespace, s.ro.Spec.Operator.Name = "ops", "echo"
-	s.ro.Status.ReleaseHash, s.ro.Spec.Release.Version = "new", "1.1.0"
-	s.wave(0).Gates[0].PromQL.Query = `x{cluster=~"${clusters}",r="${release}",v="${version}",` +
+	f := newFixture()
+	f.judged(10*time.Minute, queryGate())
+	f.ro.Namespace, f.ro.Spec.Operator.Name = "ops", "echo"
+	f.ro.Status.ReleaseHash, f.ro.Spec.Release.Version = "new", "1.1.0"
+	f.wave(0).Gates[0].PromQL.Query = `x{cluster=~"${clusters}",r="${release}",v="${version}",` +
 		`o="${operator_namespace}/${operator}",n="${namespace}",w="${wave}"}[${window}] $1`
-	s.ro.Spec.Release.Install.Namespace = "echo-system"
+	f.ro.Spec.Release.Install.Namespace = "echo-system"
 	want := []rollouts.Question{{Wave: "one", Gate: "query", Since: noon.Add(-10 * time.Minute), At: noon,
 		Clusters: []string{"a", "b"}, Queries: map[string]string{
 			"value": `x{cluster=~"a|b",r="new",v="1.1.0",o="ops/echo",n="echo-system",w="one"}[600s] $1`}}}
-	d := rollouts.Next(s.Input)
+	d := rollouts.Next(f.Input)
 	if diff := cmp.Diff(want, d.Questions); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)
 	}
 	if d.RecheckAfter != rollouts.MeasureInterval {
 		t.Errorf("recheck after %s", d.RecheckAfter)
 	}
-	s.answer(t, number64(1))
-	if d := s.next(); len(d.Questions) > 0 {
+	f.answer(t, number64(1))
+	if d := f.next(); len(d.Questions) > 0 {
 		t.Errorf("asked again at once: %+v", d.Questions)
 	}
-	s.Now = s.Now.Add(rollouts.MeasureInterval)
-	if d := s.next(); len(d.Questions) != 1 {
+	f.Now = f.Now.Add(rollouts.MeasureInterval)
+	if d := f.next(); len(d.Questions) != 1 {
 		t.Errorf("not asked again: %+v", d.Questions)
 	}
 }
@@ -799,23 +799,23 @@ func TestQuestions(t *testing.T) {
 // The stored query is short, however many clusters the wave has.
 func TestStoredQueryIsBounded(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.Clusters, s.Installs = nil, nil
+	f := newFixture()
+	f.Clusters, f.Installs = nil, nil
 	for i := range 200 {
 		name := fmt.Sprintf("cluster-with-a-long-name-%03d", i)
-		s.Clusters = append(s.Clusters, rollouts.Cluster{Name: name, Enrolled: true, Online: true})
-		s.Installs = append(s.Installs, rollouts.Install{Cluster: name, Rollout: "echo-2", Wave: "one", Ready: true,
+		f.Clusters = append(f.Clusters, rollouts.Cluster{Name: name, Enrolled: true, Online: true})
+		f.Installs = append(f.Installs, rollouts.Install{Cluster: name, Rollout: "echo-2", Wave: "one", Ready: true,
 			Stamp: rollouts.Stamp{RolloutUID: "uid-2", Hash: "new", AdmittedAt: noon}, SucceededHash: "new"})
 	}
-	s.wave(0).Gates = []v1alpha1.Gate{queryGate()}
-	s.ro.Spec.Strategy = rollouts.Defaulted(s.ro.Spec.Strategy)
-	s.ro.Status.Waves[0] = v1alpha1.WaveStatus{Name: "one", Phase: v1alpha1.WaveSoaking, Updated: 200,
+	f.wave(0).Gates = []v1alpha1.Gate{queryGate()}
+	f.ro.Spec.Strategy = rollouts.Defaulted(f.ro.Spec.Strategy)
+	f.ro.Status.Waves[0] = v1alpha1.WaveStatus{Name: "one", Phase: v1alpha1.WaveSoaking, Updated: 200,
 		UpdatedAt: ago(5 * time.Minute), WaveCounts: v1alpha1.WaveCounts{Total: 200, Succeeded: 200}}
-	s.answer(t, number64(0))
-	if q := s.Answers[0].Queries["value"]; !strings.Contains(q, "name-199") {
+	f.answer(t, number64(0))
+	if q := f.Answers[0].Queries["value"]; !strings.Contains(q, "name-199") {
 		t.Errorf("a cluster is not asked about: %s", q)
 	}
-	if q := s.next().Status.Waves[0].Gates[0].Measurement.Query; !strings.Contains(q, "004|... (195 more)") {
+	if q := f.next().Status.Waves[0].Gates[0].Measurement.Query; !strings.Contains(q, "004|... (195 more)") {
 		t.Errorf("stored %s", q)
 	}
 }
@@ -916,15 +916,15 @@ func TestApprovalOnlyForNewPermissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene()
-			s.wave(0).Gates = []v1alpha1.Gate{{Name: "rights",
+			f := newFixture()
+			f.wave(0).Gates = []v1alpha1.Gate{{Name: "rights",
 				Approval: &v1alpha1.ApprovalGate{OnlyForNewPermissions: true}}}
-			s.ro.Spec.Requirements = test.needs
-			if got := gateText(s.next()); got != test.want {
+			f.ro.Spec.Requirements = test.needs
+			if got := gateText(f.next()); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}
-			s.ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "one", Gate: "rights", By: "ann", Reason: "go"}}
-			if got := gateText(s.next()); got != "Passed: approved by ann: go" {
+			f.ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "one", Gate: "rights", By: "ann", Reason: "go"}}
+			if got := gateText(f.next()); got != "Passed: approved by ann: go" {
 				t.Errorf("approved: %s", got)
 			}
 		})

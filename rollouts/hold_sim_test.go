@@ -29,30 +29,30 @@ func (s schedule) at(now time.Time) (open bool, until time.Time) {
 	return false, now.Add(s.period - into)
 }
 
-// schedules draws the windows of a world: none in most.
-func (w *world) schedules() {
-	if w.windows = map[string]schedule{}; w.rng.IntN(3) > 0 {
+// schedules draws the windows of a simulation: none in most.
+func (s *simulation) schedules() {
+	if s.windows = map[string]schedule{}; s.rng.IntN(3) > 0 {
 		return
 	}
 	for _, name := range []string{"canary", "prod", "other"} {
-		if w.rng.IntN(3) == 0 {
+		if s.rng.IntN(3) == 0 {
 			continue
 		}
-		period := time.Duration(60+w.rng.IntN(300)) * time.Second
-		w.windows[name] = schedule{period: period, open: period / time.Duration(2+w.rng.IntN(3)),
-			phase: time.Duration(w.rng.IntN(600)) * time.Second}
+		period := time.Duration(60+s.rng.IntN(300)) * time.Second
+		s.windows[name] = schedule{period: period, open: period / time.Duration(2+s.rng.IntN(3)),
+			phase: time.Duration(s.rng.IntN(600)) * time.Second}
 	}
 }
 
 // windowOf is the schedule of a cluster, which goes by its name: labels change.
-func (w *world) windowOf(cluster string) schedule {
-	return w.windows[[]string{"canary", "prod", "other"}[int(cluster[len(cluster)-1])%3]]
+func (s *simulation) windowOf(cluster string) schedule {
+	return s.windows[[]string{"canary", "prod", "other"}[int(cluster[len(cluster)-1])%3]]
 }
 
 // withHolds is a cluster as a hub sees it: vetoes as of its cache, windows as of now.
-func (w *world) withHolds(c rollouts.Cluster) rollouts.Cluster {
+func (s *simulation) withHolds(c rollouts.Cluster) rollouts.Cluster {
 	c.Holds = slices.Clone(c.Holds)
-	open, until := w.windowOf(c.Name).at(w.now)
+	open, until := s.windowOf(c.Name).at(s.now)
 	if open {
 		c.OpenUntil = until
 	} else {
@@ -63,12 +63,12 @@ func (w *world) withHolds(c rollouts.Cluster) rollouts.Cluster {
 
 // veto has the owner of a cluster refuse changes, or allow them again. On every other
 // cluster it is the release that does not fit, and then does.
-func (w *world) veto(cluster string) {
+func (s *simulation) veto(cluster string) {
 	reason := v1alpha1.ReasonVetoed
 	if cluster[len(cluster)-1]%2 == 0 {
 		reason = v1alpha1.ReasonPreflightFailed
 	}
-	w.putCluster(cluster, func(c *rollouts.Cluster) {
+	s.putCluster(cluster, func(c *rollouts.Cluster) {
 		if len(c.Holds) > 0 {
 			c.Holds = nil
 		} else {
@@ -78,18 +78,18 @@ func (w *world) veto(cluster string) {
 }
 
 // checkHolds is called before a stamp is written.
-func (w *world) checkHolds(p *hubPass, a rollouts.Action) {
-	if open, _ := w.windowOf(a.Cluster).at(w.now); !open && p.read.Spec.WindowOverride == nil {
-		w.violate("%s is admitted while its windows are closed", a.Cluster)
+func (s *simulation) checkHolds(p *hubPass, a rollouts.Action) {
+	if open, _ := s.windowOf(a.Cluster).at(s.now); !open && p.read.Spec.WindowOverride == nil {
+		s.violate("%s is admitted while its windows are closed", a.Cluster)
 	}
 	for _, c := range p.in.Clusters {
 		if c.Name == a.Cluster && isHeld(p.read, c) {
-			w.violate("%s is admitted and was seen held back: %+v", a.Cluster, c.Holds)
+			s.violate("%s is admitted and was seen held back: %+v", a.Cluster, c.Holds)
 		}
 	}
 	for _, e := range p.read.Status.Batch.Clusters {
 		if e.Cluster == a.Cluster && e.Held {
-			w.violate("%s is admitted by an entry that is held", a.Cluster)
+			s.violate("%s is admitted by an entry that is held", a.Cluster)
 		}
 	}
 }

@@ -17,35 +17,35 @@ import (
 var opens = noon.Add(8 * time.Hour)
 
 // close closes the windows of clusters until the evening.
-func (s *scene) close(clusters ...int) {
+func (f *fixture) close(clusters ...int) {
 	for _, i := range clusters {
-		s.Clusters[i].Holds = append(s.Clusters[i].Holds,
+		f.Clusters[i].Holds = append(f.Clusters[i].Holds,
 			rollouts.Hold{Reason: v1alpha1.ReasonWindowClosed, Message: "outside of ChangeWindow nights", Until: opens})
 	}
 }
 
 // refuse has the owners of clusters refuse changes.
-func (s *scene) refuse(clusters ...int) {
+func (f *fixture) refuse(clusters ...int) {
 	for _, i := range clusters {
-		s.Clusters[i].Holds = append(s.Clusters[i].Holds,
+		f.Clusters[i].Holds = append(f.Clusters[i].Holds,
 			rollouts.Hold{Reason: v1alpha1.ReasonVetoed, Message: "not now", Defers: true})
 	}
 }
 
 // back makes the rollout one that takes its clusters back from a release that
 // succeeded there.
-func (s *scene) back() {
-	s.ro.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-1", UID: "uid-1"}
-	for i := range s.Installs {
-		s.Installs[i].Stamp, s.Installs[i].SucceededHash = rollouts.Stamp{RolloutUID: "uid-1", Hash: "bad"}, "bad"
-		s.Installs[i].Previous = before("1.1.0")
+func (f *fixture) back() {
+	f.ro.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-1", UID: "uid-1"}
+	for i := range f.Installs {
+		f.Installs[i].Stamp, f.Installs[i].SucceededHash = rollouts.Stamp{RolloutUID: "uid-1", Hash: "bad"}, "bad"
+		f.Installs[i].Previous = before("1.1.0")
 	}
 }
 
-func (s *scene) held(ago time.Duration, clusters ...string) {
-	s.batch(ago, clusters...)
-	for i := range s.ro.Status.Batch.Clusters {
-		s.ro.Status.Batch.Clusters[i].Held = true
+func (f *fixture) held(ago time.Duration, clusters ...string) {
+	f.batch(ago, clusters...)
+	for i := range f.ro.Status.Batch.Clusters {
+		f.ro.Status.Batch.Clusters[i].Held = true
 	}
 }
 
@@ -53,96 +53,96 @@ func TestHolds(t *testing.T) {
 	t.Parallel()
 	const waits = "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress; 2 " +
 		"clusters not admitted now (a, b): outside of ChangeWindow nights"
-	judge(t, map[string]situation{
-		"closed windows": {given: func(s *scene) { s.close(0, 1) }, want: waits},
+	judge(t, map[string]decisionCase{
+		"closed windows": {given: func(f *fixture) { f.close(0, 1) }, want: waits},
 		"the others go on": {
-			given: func(s *scene) { s.close(0) },
+			given: func(f *fixture) { f.close(0) },
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in " +
 				"progress; 1 cluster not admitted now (a): outside of ChangeWindow nights",
 		},
 		"a person has overridden them": {
-			given: func(s *scene) {
-				s.close(0, 1)
-				s.ro.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "emergency"}
+			given: func(f *fixture) {
+				f.close(0, 1)
+				f.ro.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "emergency"}
 			},
 			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
 		},
 		"a rollback does not wait for them": {
-			given: func(s *scene) { s.close(0, 1); s.back() },
+			given: func(f *fixture) { f.close(0, 1); f.back() },
 			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
 				"progress",
 		},
 		"what was written down and not admitted is not admitted": {
-			given: func(s *scene) { s.batch(0, "a", "b"); s.close(0) },
+			given: func(f *fixture) { f.batch(0, "a", "b"); f.close(0) },
 			want: "Admit b to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters " +
 				"updated, 2 in progress",
 		},
 		"what was admitted finishes": {
-			given: func(s *scene) { s.admit(time.Minute, 0); s.close(0, 1) },
+			given: func(f *fixture) { f.admit(time.Minute, 0); f.close(0, 1) },
 			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 1 in progress; 1 " +
 				"cluster not admitted now (b): outside of ChangeWindow nights",
 		},
 		"an entry that is held is looked up once it is in doubt": {
-			given: func(s *scene) { s.held(41*time.Second, "a"); s.close(0); s.Live = false },
+			given: func(f *fixture) { f.held(41*time.Second, "a"); f.close(0); f.Live = false },
 			want:  "wants a live view",
 		},
 		"and is dropped then: its slot is free": {
-			given: func(s *scene) {
-				s.wave(0).MaxConcurrency = number(1)
-				s.held(41*time.Second, "a")
-				s.close(0)
+			given: func(f *fixture) {
+				f.wave(0).MaxConcurrency = number(1)
+				f.held(41*time.Second, "a")
+				f.close(0)
 			},
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in " +
 				"progress; 1 cluster not admitted now (a): outside of ChangeWindow nights",
 		},
 		"but not before": {
-			given: func(s *scene) {
-				s.wave(0).MaxConcurrency = number(1)
-				s.held(39*time.Second, "a")
-				s.close(0)
+			given: func(f *fixture) {
+				f.wave(0).MaxConcurrency = number(1)
+				f.held(39*time.Second, "a")
+				f.close(0)
 			},
 			want: "Progressing, one Updating, two Waiting, batch a: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
 		"an entry that keeps its place": {
-			given: func(s *scene) {
-				s.held(time.Hour, "a")
-				s.close(0, 1)
-				s.Clusters[0].Holds[0].KeepsEntry = true
+			given: func(f *fixture) {
+				f.held(time.Hour, "a")
+				f.close(0, 1)
+				f.Clusters[0].Holds[0].KeepsEntry = true
 			},
 			want: "Progressing, one Updating, two Waiting, batch a: wave one: 0 of 2 clusters updated, 1 in " +
 				"progress; 1 cluster not admitted now (b): outside of ChangeWindow nights",
 		},
 		"an entry is not acted on in the pass in which its hold ends": {
-			given: func(s *scene) { s.held(39*time.Second, "a") },
+			given: func(f *fixture) { f.held(39*time.Second, "a") },
 			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
 				"progress",
 		},
 		"vetoes defer": {
-			given: func(s *scene) { s.refuse(0); s.succeed(1) },
+			given: func(f *fixture) { f.refuse(0); f.succeed(1) },
 			want:  "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
 		},
 		"a canary that was vetoed proves nothing": {
-			given: func(s *scene) { s.refuse(0, 1) },
+			given: func(f *fixture) { f.refuse(0, 1) },
 			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline, paused or " +
 				"held back (a, b); bring them back, take them out of the selection, or raise maxDeferred",
 		},
 		"a rollback waits for another change of the cluster": {
-			given: func(s *scene) {
-				s.back()
-				s.Clusters[0].Holds = []rollouts.Hold{{Reason: v1alpha1.ReasonClusterBusy, Message: "busy"}}
+			given: func(f *fixture) {
+				f.back()
+				f.Clusters[0].Holds = []rollouts.Hold{{Reason: v1alpha1.ReasonClusterBusy, Message: "busy"}}
 			},
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in " +
 				"progress; 1 cluster not admitted now (a): busy",
 		},
 		"and never ignores a veto": {
-			given: func(s *scene) { s.back(); s.refuse(0) },
+			given: func(f *fixture) { f.back(); f.refuse(0) },
 			want:  "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
 		"a closed cluster that is to be tried again waits, and others for it": {
-			given: func(s *scene) {
-				s.admit(30*time.Minute, 0)
-				s.ro.Spec.Retries = 1
-				s.close(0)
+			given: func(f *fixture) {
+				f.admit(30*time.Minute, 0)
+				f.ro.Spec.Retries = 1
+				f.close(0)
 			},
 			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress",
 		},
@@ -151,9 +151,9 @@ func TestHolds(t *testing.T) {
 
 func TestHeldBackIsRecorded(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.close(0, 1, 2) // c is in a wave that has not come
-	d := rollouts.Next(s.Input)
+	f := newFixture()
+	f.close(0, 1, 2) // c is in a wave that has not come
+	d := rollouts.Next(f.Input)
 	want := []v1alpha1.HeldBackClusters{{Reason: v1alpha1.ReasonWindowClosed, Message: "outside of ChangeWindow nights",
 		Count: 2, Clusters: []string{"a", "b"}, Until: &metav1.Time{Time: opens}}}
 	if diff := cmp.Diff(want, d.Status.HeldBack); diff != "" {
@@ -166,8 +166,8 @@ func TestHeldBackIsRecorded(t *testing.T) {
 		t.Errorf("recheck after %s, want when the windows open", d.RecheckAfter)
 	}
 	// Whoever reads the status classifies the clusters as the hub does.
-	s.ro.Status, s.Clusters[0].Holds, s.Clusters[1].Holds, s.Clusters[2].Holds = d.Status, nil, nil, nil
-	members, err := rollouts.Classify(s.Input)
+	f.ro.Status, f.Clusters[0].Holds, f.Clusters[1].Holds, f.Clusters[2].Holds = d.Status, nil, nil, nil
+	members, err := rollouts.Classify(f.Input)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,10 +182,10 @@ func TestHeldBackIsRecorded(t *testing.T) {
 func TestWindowThatCloses(t *testing.T) {
 	t.Parallel()
 	closes := noon.Add(5 * time.Second)
-	s := newScene()
-	s.batch(0, "a", "b")
-	s.Clusters[0].OpenUntil = closes
-	d := rollouts.Next(s.Input)
+	f := newFixture()
+	f.batch(0, "a", "b")
+	f.Clusters[0].OpenUntil = closes
+	d := rollouts.Next(f.Input)
 	var got []metav1.Time
 	for _, a := range d.Actions {
 		got = append(got, a.NotAfter)
@@ -199,55 +199,55 @@ func TestWindowThatCloses(t *testing.T) {
 }
 
 // refuseWrites has the API server refuse to write clusters.
-func (s *scene) refuseWrites(clusters ...int) {
+func (f *fixture) refuseWrites(clusters ...int) {
 	for _, i := range clusters {
-		s.Clusters[i].Holds = []rollouts.Hold{{Reason: v1alpha1.ReasonClusterNotWritable, Message: "quota exceeded",
+		f.Clusters[i].Holds = []rollouts.Hold{{Reason: v1alpha1.ReasonClusterNotWritable, Message: "quota exceeded",
 			Until: noon.Add(time.Minute), Defers: true}}
 	}
 }
 
 // unplanned makes the rollout new: only some clusters have their wave.
-func (s *scene) unplanned(placed ...int) {
-	s.ro.Status = v1alpha1.OperatorRolloutStatus{}
-	all := s.Installs
-	s.Installs = nil
+func (f *fixture) unplanned(placed ...int) {
+	f.ro.Status = v1alpha1.OperatorRolloutStatus{}
+	all := f.Installs
+	f.Installs = nil
 	for _, i := range placed {
-		s.Installs = append(s.Installs, all[i])
+		f.Installs = append(f.Installs, all[i])
 	}
 }
 
 func TestClustersThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	judge(t, map[string]situation{
+	judge(t, map[string]decisionCase{
 		"planning leaves them out": {
-			given: func(s *scene) { s.unplanned(); s.refuseWrites(3) },
+			given: func(f *fixture) { f.unplanned(); f.refuseWrites(3) },
 			want: "Assign a to one, Assign b to one, Assign c to two, Pending: freezing the membership: 0 of 4 " +
 				"clusters have their wave; 1 cluster cannot be written to: quota exceeded",
 		},
 		"and does not wait for them": {
-			given: func(s *scene) { s.unplanned(0, 1, 2); s.refuseWrites(3) },
+			given: func(f *fixture) { f.unplanned(0, 1, 2); f.refuseWrites(3) },
 			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
 				"progress",
 		},
 		"there are no others": {
-			given: func(s *scene) { s.unplanned(); s.refuseWrites(0, 1, 2, 3) },
+			given: func(f *fixture) { f.unplanned(); f.refuseWrites(0, 1, 2, 3) },
 			want:  "Pending: none of 4 clusters can be written to: quota exceeded",
 		},
 		"late joiners": {
-			given: func(s *scene) { s.Installs = s.Installs[:3]; s.batch(0, "a"); s.refuseWrites(3) },
+			given: func(f *fixture) { f.Installs = f.Installs[:3]; f.batch(0, "a"); f.refuseWrites(3) },
 			want: "Admit a to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters " +
 				"updated, 2 in progress",
 		},
 		"a member of the only slot keeps it while a hub may still act on its entry": {
-			given: func(s *scene) { s.wave(0).MaxConcurrency = number(1); s.batch(0, "a"); s.refuseWrites(0) },
+			given: func(f *fixture) { f.wave(0).MaxConcurrency = number(1); f.batch(0, "a"); f.refuseWrites(0) },
 			want:  "Progressing, one Updating, two Waiting, batch a: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
 		"and loses it then": {
-			given: func(s *scene) {
-				s.wave(0).MaxConcurrency = number(1)
-				s.batch(2*rollouts.AdmissionTimeout+time.Second, "a")
-				s.ro.Status.Batch.Clusters[0].Held = true
-				s.refuseWrites(0)
+			given: func(f *fixture) {
+				f.wave(0).MaxConcurrency = number(1)
+				f.batch(2*rollouts.AdmissionTimeout+time.Second, "a")
+				f.ro.Status.Batch.Clusters[0].Held = true
+				f.refuseWrites(0)
 			},
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
@@ -257,10 +257,10 @@ func TestClustersThatCannotBeWritten(t *testing.T) {
 // A cluster without an OperatorInstall is no member, and is reported all the same.
 func TestClusterThatCannotBeWrittenIsReported(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.Installs = s.Installs[:3]
-	s.refuseWrites(0, 3)
-	d := rollouts.Next(s.Input)
+	f := newFixture()
+	f.Installs = f.Installs[:3]
+	f.refuseWrites(0, 3)
+	d := rollouts.Next(f.Input)
 	want := []v1alpha1.HeldBackClusters{{Reason: v1alpha1.ReasonClusterNotWritable, Message: "quota exceeded",
 		Deferred: true, Count: 2, Clusters: []string{"a", "d"}, Until: &metav1.Time{Time: noon.Add(time.Minute)}}}
 	if diff := cmp.Diff(want, d.Status.HeldBack); diff != "" {

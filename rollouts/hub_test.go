@@ -17,7 +17,7 @@ import (
 )
 
 // hub is a simulated hub. It follows the reconciler's protocol step by step,
-// so that a crash, another hub or the world can come between any two.
+// so that a crash, another hub or the simulation can come between any two.
 type hub struct {
 	name string
 	// installsAt and fleetAt are how far its caches have come.
@@ -50,72 +50,72 @@ type hubPass struct {
 
 // crash forgets the pass and the caches. The new caches may be older than the
 // ones that were lost: another API server may answer the first list.
-func (h *hub) crash(w *world) {
-	w.log("%s: crash", h.name)
+func (h *hub) crash(s *simulation) {
+	s.log("%s: crash", h.name)
 	h.pass, h.asked, h.answers = nil, nil, nil
-	h.installsAt = w.rng.IntN(len(w.installs))
-	h.fleetAt = w.rng.IntN(len(w.fleet))
+	h.installsAt = s.rng.IntN(len(s.installs))
+	h.fleetAt = s.rng.IntN(len(s.fleet))
 }
 
 // step does the next thing of a pass. With fresh, caches are up to date.
-func (h *hub) step(w *world, fresh bool) {
+func (h *hub) step(s *simulation, fresh bool) {
 	switch {
 	case h.pass == nil:
-		h.begin(w, w.choose(), fresh)
+		h.begin(s, s.choose(), fresh)
 	case h.pass.done < len(h.pass.d.Actions):
-		h.act(w)
+		h.act(s)
 	default:
-		h.finish(w)
+		h.finish(s)
 	}
 }
 
 // choose prefers the newest rollout.
-func (w *world) choose() *rollout {
-	if w.rng.IntN(4) == 0 {
-		return w.rollouts[w.rng.IntN(len(w.rollouts))]
+func (s *simulation) choose() *rollout {
+	if s.rng.IntN(4) == 0 {
+		return s.rollouts[s.rng.IntN(len(s.rollouts))]
 	}
-	return w.latest()
+	return s.latest()
 }
 
-func (h *hub) begin(w *world, r *rollout, fresh bool) {
-	h.installsAt = advance(w.rng, h.installsAt, len(w.installs)-1, fresh)
-	h.fleetAt = advance(w.rng, h.fleetAt, len(w.fleet)-1, fresh)
+func (h *hub) begin(s *simulation, r *rollout, fresh bool) {
+	h.installsAt = advance(s.rng, h.installsAt, len(s.installs)-1, fresh)
+	h.fleetAt = advance(s.rng, h.fleetAt, len(s.fleet)-1, fresh)
 	read := r.now()
-	if !fresh && w.rng.IntN(8) == 0 {
-		read = r.history[max(0, len(r.history)-1-w.rng.IntN(3))]
+	if !fresh && s.rng.IntN(8) == 0 {
+		read = r.history[max(0, len(r.history)-1-s.rng.IntN(3))]
 	}
-	p := &hubPass{r: r, read: read, started: w.now, view: w.installs[h.installsAt]}
+	p := &hubPass{r: r, read: read, started: s.now, view: s.installs[h.installsAt]}
 	p.in = rollouts.Input{
-		Now: w.now, Rollout: read, Newer: r != w.latest() && (fresh || w.rng.IntN(3) > 0), Answers: h.answers[r],
-		Policies: w.policies,
+		Now: s.now, Rollout: read, Newer: r != s.latest() && (fresh || s.rng.IntN(3) > 0), Answers: h.answers[r],
+		Policies: s.policies,
 	}
-	if w.peer != nil && (fresh || w.rng.IntN(2) == 0) { // else its cache shows none yet
-		p.changes = w.changes(w.peer.objects())
+	if s.peer != nil && (fresh || s.rng.IntN(2) == 0) { // else its cache shows none yet
+		p.changes = s.changes(s.peer.objects())
 	}
-	p.first = w.seeFirst(fresh)
+	p.first = s.seeFirst(fresh)
 	before := read.DeepCopy()
-	p.look(w, p.view, w.fleet[h.fleetAt])
+	p.look(s, p.view, s.fleet[h.fleetAt])
 	if p.d = rollouts.Next(p.in); p.d.WantsLive {
-		p.view, p.in.Live = w.present(), true
-		p.look(w, p.view, w.clusters())
+		p.view, p.in.Live = s.present(), true
+		p.look(s, p.view, s.clusters())
 		p.d = rollouts.Next(p.in)
 	}
-	if w.rng.IntN(16) == 0 {
-		p.checkPure(w, before)
+	if s.rng.IntN(16) == 0 {
+		p.checkPure(s, before)
 	}
 	h.ask(r, p.d.Questions)
-	w.rng.Shuffle(len(p.d.Actions), reflect.Swapper(p.d.Actions))
+	s.rng.Shuffle(len(p.d.Actions), reflect.Swapper(p.d.Actions))
 	h.pass = p
 }
 
 // look fills in clusters and installs, in random order.
-func (p *hubPass) look(w *world, view installs, clusters fleet) {
+func (p *hubPass) look(s *simulation, view installs, clusters fleet) {
 	p.in.Clusters, p.in.Installs, p.in.ObservedInstalls = nil, nil, ""
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
-		p.in.Clusters = append(p.in.Clusters, w.withDependency(w.withLock(w.withHolds(clusters[name]),
+		p.in.Clusters = append(p.in.Clusters, s.withDependency(s.withLock(s.withHolds(clusters[name]),
 			p.changes), p.first))
 	}
-	w.rng.Shuffle(len(p.in.Clusters), reflect.Swapper(p.in.Clusters))
+	s.rng.Shuffle(len(p.in.Clusters), reflect.Swapper(p.in.Clusters))
 	newest := 0
 	for _, name := range slices.Sorted(maps.Keys(view)) {
 		i := view[name]
@@ -123,24 +123,24 @@ func (p *hubPass) look(w *world, view installs, clusters fleet) {
 		newest = max(newest, i.rv)
 	}
 	if p.in.Live {
-		newest = len(w.installs)
+		newest = len(s.installs)
 	}
 	if newest > 0 {
 		p.in.ObservedInstalls = strconv.Itoa(newest)
 	}
-	w.rng.Shuffle(len(p.in.Installs), reflect.Swapper(p.in.Installs))
+	s.rng.Shuffle(len(p.in.Installs), reflect.Swapper(p.in.Installs))
 }
 
 // checkPure plans the same again, in another order, as a hub would that was
 // restarted at this moment.
-func (p *hubPass) checkPure(w *world, before *v1alpha1.OperatorRollout) {
+func (p *hubPass) checkPure(s *simulation, before *v1alpha1.OperatorRollout) {
 	if !reflect.DeepEqual(before, p.in.Rollout) {
-		w.violate("the planner changed its input")
+		s.violate("the planner changed its input")
 	}
-	w.rng.Shuffle(len(p.in.Clusters), reflect.Swapper(p.in.Clusters))
-	w.rng.Shuffle(len(p.in.Installs), reflect.Swapper(p.in.Installs))
+	s.rng.Shuffle(len(p.in.Clusters), reflect.Swapper(p.in.Clusters))
+	s.rng.Shuffle(len(p.in.Installs), reflect.Swapper(p.in.Installs))
 	if again := rollouts.Next(p.in); !reflect.DeepEqual(again, p.d) {
-		w.violate("the same observation led to another decision:\n%+v\n%+v", p.d, again)
+		s.violate("the same observation led to another decision:\n%+v\n%+v", p.d, again)
 	}
 }
 
@@ -154,21 +154,21 @@ func advance(rng *rand.Rand, at, latest int, fresh bool) int {
 // act carries out one action as the executor does, in two steps: the rollout
 // must still be as it was read and the install is read live; then the write is
 // conditional on that read, and must come in time.
-func (h *hub) act(w *world) {
+func (h *hub) act(s *simulation) {
 	p := h.pass
 	a := p.d.Actions[p.done]
-	if w.now.Sub(p.started) > rollouts.AdmissionTimeout {
+	if s.now.Sub(p.started) > rollouts.AdmissionTimeout {
 		h.pass = nil
 		return
 	}
-	at, exists := w.present()[a.Cluster]
+	at, exists := s.present()[a.Cluster]
 	if !p.armed {
 		if p.r.now().ResourceVersion != p.read.ResourceVersion {
 			h.pass = nil
 			return
 		}
-		if p.armed, p.seen = true, at; p.others == nil && w.peer != nil {
-			p.others = w.peer.objects()
+		if p.armed, p.seen = true, at; p.others == nil && s.peer != nil {
+			p.others = s.peer.objects()
 		}
 		return
 	}
@@ -178,48 +178,48 @@ func (h *hub) act(w *world) {
 		return
 	}
 	if a.Kind == rollouts.ActionAssign {
-		h.assign(w, a, at, exists)
+		h.assign(s, a, at, exists)
 	} else {
-		h.admit(w, a, at)
+		h.admit(s, a, at)
 	}
 }
 
-func (h *hub) admit(w *world, a rollouts.Action, at install) {
+func (h *hub) admit(s *simulation, a rollouts.Action, at install) {
 	p, ro := h.pass, h.pass.read
 	if at.Rollout != ro.Name || at.Wave != a.Wave || at.Stamp.RolloutUID == string(ro.UID) &&
-		at.Stamp.Attempt >= a.Attempt || !a.NotAfter.IsZero() && !w.now.Before(a.NotAfter.Time) {
+		at.Stamp.Attempt >= a.Attempt || !a.NotAfter.IsZero() && !s.now.Before(a.NotAfter.Time) {
 		return
 	}
-	if w.changes(p.others).Busy(a.Cluster, w.reference(), 1) != nil {
+	if s.changes(p.others).Busy(a.Cluster, s.reference(), 1) != nil {
 		return
 	}
-	w.checkAdmission(p, a, at)
-	w.putInstall(a.Cluster, func(i *install) {
-		i.Previous = w.previousOf(ro, *i)
+	s.checkAdmission(p, a, at)
+	s.putInstall(a.Cluster, func(i *install) {
+		i.Previous = s.previousOf(ro, *i)
 		i.Stamp = rollouts.Stamp{RolloutUID: string(ro.UID), Hash: rollouts.ReleaseFor(ro, i.Previous).Hash(),
 			AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt}
 		// What the agent reported was about another spec.
 		i.revision, i.Stalled, i.Ready = ro.Spec.Revision, false, false
 	})
-	w.ledger[ledgerKey{a.Cluster, at.uid, string(ro.UID)}] = &ledgerEntry{
-		at: a.AdmittedAt.Time, released: w.present()[a.Cluster].isUpdated(),
+	s.ledger[ledgerKey{a.Cluster, at.uid, string(ro.UID)}] = &ledgerEntry{
+		at: a.AdmittedAt.Time, released: s.present()[a.Cluster].isUpdated(),
 	}
 	mark(p.r.touched, a.Wave, a.Cluster)
-	w.log("%s: admit %s to %s/%s", h.name, a.Cluster, ro.Name, a.Wave)
+	s.log("%s: admit %s to %s/%s", h.name, a.Cluster, ro.Name, a.Wave)
 }
 
-func (h *hub) assign(w *world, a rollouts.Action, at install, exists bool) {
+func (h *hub) assign(s *simulation, a rollouts.Action, at install, exists bool) {
 	ro := h.pass.read
 	planned := ro.Status.PlanHash != ""
-	if _, enrolled := w.clusters()[a.Cluster]; !enrolled || planned && at.Rollout == ro.Name {
+	if _, enrolled := s.clusters()[a.Cluster]; !enrolled || planned && at.Rollout == ro.Name {
 		return
 	}
 	if !exists || at.Rollout != ro.Name || at.Wave != a.Wave {
-		w.putInstall(a.Cluster, func(i *install) { i.Rollout, i.Wave = ro.Name, a.Wave })
-		w.log("%s: assign %s to %s/%s", h.name, a.Cluster, ro.Name, a.Wave)
+		s.putInstall(a.Cluster, func(i *install) { i.Rollout, i.Wave = ro.Name, a.Wave })
+		s.log("%s: assign %s to %s/%s", h.name, a.Cluster, ro.Name, a.Wave)
 	}
 	if planned {
-		w.checkJoin(h.pass, a)
+		s.checkJoin(h.pass, a)
 	}
 	if h.pass.r.now().Status.PlanHash != "" { // also one that was decided before the membership was frozen
 		mark(h.pass.r.ever, a.Wave, a.Cluster)
@@ -227,14 +227,14 @@ func (h *hub) assign(w *world, a rollouts.Action, at install, exists bool) {
 }
 
 // finish writes the status, if the rollout is still as it was read.
-func (h *hub) finish(w *world) {
+func (h *hub) finish(s *simulation) {
 	p := h.pass
 	h.pass = nil
 	if p.r.now().ResourceVersion != p.read.ResourceVersion || reflect.DeepEqual(p.read.Status, p.d.Status) {
 		return
 	}
-	w.checkStatus(p)
-	w.checkFailures(p)
+	s.checkStatus(p)
+	s.checkFailures(p)
 	if p.read.Status.PlanHash == "" && p.d.Status.PlanHash != "" {
 		for _, i := range p.view {
 			if i.Rollout == p.read.Name {
@@ -242,8 +242,8 @@ func (h *hub) finish(w *world) {
 			}
 		}
 	}
-	w.putRollout(p.r, p.read.ResourceVersion, func(ro *v1alpha1.OperatorRollout) { ro.Status = p.d.Status })
-	w.log("%s: %s is %s, wave %s, batch %d: %s", h.name, p.read.Name, p.d.Status.Phase, p.d.Status.CurrentWave,
+	s.putRollout(p.r, p.read.ResourceVersion, func(ro *v1alpha1.OperatorRollout) { ro.Status = p.d.Status })
+	s.log("%s: %s is %s, wave %s, batch %d: %s", h.name, p.read.Name, p.d.Status.Phase, p.d.Status.CurrentWave,
 		batchSize(p.d.Status), p.d.Status.Message)
 }
 

@@ -47,7 +47,7 @@ func (r *rollout) maxFailures(wave string) int {
 
 // holders counts, in truth, the clusters of a wave that are being changed: by
 // this rollout, and by older ones.
-func (w *world) holders(r *rollout, wave string) (ours, older int) {
+func (w *simulation) holders(r *rollout, wave string) (ours, older int) {
 	ro := r.now()
 	s, _ := strategyWave(ro, wave)
 	for _, i := range w.present() {
@@ -66,50 +66,50 @@ func (w *world) holders(r *rollout, wave string) (ours, older int) {
 }
 
 // checkAdmission is called before a stamp is written.
-func (w *world) checkAdmission(p *hubPass, a rollouts.Action, at install) {
+func (s *simulation) checkAdmission(p *hubPass, a rollouts.Action, at install) {
 	// What a person did after the hub made sure of the rollout comes too late
 	// for this one cluster.
 	r, ro := p.r, p.read
 	wave, place := strategyWave(ro, a.Wave)
 	if place < 0 {
-		w.violate("%s is admitted to wave %s, which is none of the strategy", a.Cluster, a.Wave)
+		s.violate("%s is admitted to wave %s, which is none of the strategy", a.Cluster, a.Wave)
 		return
 	}
-	ours, older := w.holders(r, a.Wave)
-	if e := w.entry(at); e != nil && !e.released && w.now.Before(e.at.Add(wave.Deadline.Duration)) {
+	ours, older := s.holders(r, a.Wave)
+	if e := s.entry(at); e != nil && !e.released && s.now.Before(e.at.Add(wave.Deadline.Duration)) {
 		older-- // it moves within its slot
 	}
 	if ro.Spec.Rollback != nil {
 		older = 0 // that is what is taken back
 	}
 	if limit := r.maxConcurrency(a.Wave); ours+older+1 > limit {
-		w.violate("%s: %d clusters of wave %s would be in progress, %d of them with an older rollout; %d may",
+		s.violate("%s: %d clusters of wave %s would be in progress, %d of them with an older rollout; %d may",
 			a.Cluster, ours+older+1, a.Wave, older, limit)
 	}
 	for _, before := range ro.Status.Waves[:place] {
 		if before.VerifiedAt == nil {
-			w.violate("%s is admitted to wave %s before wave %s is verified", a.Cluster, a.Wave, before.Name)
+			s.violate("%s is admitted to wave %s before wave %s is verified", a.Cluster, a.Wave, before.Name)
 		}
 	}
-	w.checkEntered(ro, a.Wave, place)
+	s.checkEntered(ro, a.Wave, place)
 	if ro.Spec.Paused || ro.Spec.Abort != nil {
-		w.violate("%s is admitted while the rollout is stopped by a person", a.Cluster)
+		s.violate("%s is admitted while the rollout is stopped by a person", a.Cluster)
 	}
 	if ro.Spec.Blocked != "" {
-		w.violate("%s is admitted to a blocked version", a.Cluster)
+		s.violate("%s is admitted to a blocked version", a.Cluster)
 	}
 	for _, g := range wave.Gates {
 		if g.Approval != nil && !approved(ro, a.Wave, g.Name) {
-			w.violate("%s is admitted to wave %s without approval of gate %s", a.Cluster, a.Wave, g.Name)
+			s.violate("%s is admitted to wave %s without approval of gate %s", a.Cluster, a.Wave, g.Name)
 		}
 	}
 	if !a.AdmittedAt.Equal(new(a.AdmittedAt.Rfc3339Copy())) {
-		w.violate("%s: the stamp's time does not survive the API", a.Cluster)
+		s.violate("%s: the stamp's time does not survive the API", a.Cluster)
 	}
-	w.checkBadRelease(r, a)
-	w.checkHolds(p, a)
-	w.checkLock(a.Cluster)
-	w.checkPolicies(p, a.Wave)
+	s.checkBadRelease(r, a)
+	s.checkHolds(p, a)
+	s.checkLock(a.Cluster)
+	s.checkPolicies(p, a.Wave)
 }
 
 func approved(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
@@ -123,8 +123,8 @@ func approved(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
 
 // checkBadRelease: a release that succeeds nowhere reaches no more clusters
 // than may fail and may be in progress.
-func (w *world) checkBadRelease(r *rollout, a rollouts.Action) {
-	if !w.bad || w.dies || w.disturbed || w.good[r.now().Spec.Release.Hash()] {
+func (s *simulation) checkBadRelease(r *rollout, a rollouts.Action) {
+	if !s.bad || s.dies || s.disturbed || s.good[r.now().Spec.Release.Hash()] {
 		return // what dies only in the soak may reach its whole wave
 	}
 	touched := len(r.touched[a.Wave])
@@ -132,57 +132,57 @@ func (w *world) checkBadRelease(r *rollout, a rollouts.Action) {
 		touched++
 	}
 	if limit := r.maxFailures(a.Wave) + r.maxConcurrency(a.Wave); touched > limit {
-		w.violate("a bad release reaches %d clusters of wave %s, %d are the limit", touched, a.Wave, limit)
+		s.violate("a bad release reaches %d clusters of wave %s, %d are the limit", touched, a.Wave, limit)
 	}
 }
 
 // checkJoin: a late joiner belongs to a wave that selects it, and that did not
 // take a fixed share of the fleet.
-func (w *world) checkJoin(p *hubPass, a rollouts.Action) {
+func (s *simulation) checkJoin(p *hubPass, a rollouts.Action) {
 	wave, _ := strategyWave(p.read, a.Wave)
 	for _, c := range p.in.Clusters {
 		if c.Name != a.Cluster {
 			continue
 		}
 		if wave.Selector != nil && wave.Selector.MatchLabels["stage"] != c.Labels["stage"] {
-			w.violate("%s joins wave %s, which does not select it", c.Name, a.Wave)
+			s.violate("%s joins wave %s, which does not select it", c.Name, a.Wave)
 		}
 		if wave.Size != nil && wave.Size.Type == intstr.String {
-			w.violate("%s joins wave %s, which has its share", c.Name, a.Wave)
+			s.violate("%s joins wave %s, which has its share", c.Name, a.Wave)
 		}
 	}
 }
 
 // checkStatus is called before a status is written.
-func (w *world) checkStatus(p *hubPass) {
+func (s *simulation) checkStatus(p *hubPass) {
 	was, is := p.read.Status, p.d.Status
 	if was.Phase.Ended() && is.Phase != was.Phase && is.Phase != v1alpha1.RolloutRolledBack {
-		w.violate("%s was %s and is %s", p.read.Name, was.Phase, is.Phase)
+		s.violate("%s was %s and is %s", p.read.Name, was.Phase, is.Phase)
 	}
 	var sum v1alpha1.WaveCounts
 	for i, wave := range is.Waves {
 		c := wave.WaveCounts
 		if c.Pending < 0 || c.Removed < 0 ||
 			c.Pending+c.InProgress+c.Succeeded+c.Failed+c.Deferred+c.Removed != c.Total {
-			w.violate("the counts of wave %s do not add up: %+v", wave.Name, c)
+			s.violate("the counts of wave %s do not add up: %+v", wave.Name, c)
 		}
 		if gone := p.gone(wave); c.Removed != gone && !p.in.Newer {
-			w.violate("wave %s has %d removed clusters, %d were seen to be gone", wave.Name, c.Removed, gone)
+			s.violate("wave %s has %d removed clusters, %d were seen to be gone", wave.Name, c.Removed, gone)
 		}
-		w.checkPace(p, wave)
+		s.checkPace(p, wave)
 		sum.Total += c.Total
 		sum.Succeeded += c.Succeeded
 		if i < len(was.Waves) && c.Total < was.Waves[i].Total {
-			w.violate("wave %s shrank from %d to %d", wave.Name, was.Waves[i].Total, c.Total)
+			s.violate("wave %s shrank from %d to %d", wave.Name, was.Waves[i].Total, c.Total)
 		}
 		if wave.VerifiedAt != nil && (i >= len(was.Waves) || was.Waves[i].VerifiedAt == nil) {
-			w.checkVerified(p, wave, i)
+			s.checkVerified(p, wave, i)
 		}
 	}
 	if sum.Total != is.Clusters.Total || sum.Succeeded != is.Clusters.Succeeded {
-		w.violate("the counts of the waves do not add up to those of the rollout")
+		s.violate("the counts of the waves do not add up to those of the rollout")
 	}
-	w.checkBatch(p)
+	s.checkBatch(p)
 }
 
 // gone counts the members of a wave that the hub saw leave or could not see.
@@ -205,7 +205,7 @@ func (p *hubPass) gone(wave v1alpha1.WaveStatus) int32 {
 // the soak since each success is over. So a release that succeeds nowhere, or
 // whose pods die in the soak, never leaves a wave that tolerates less than the
 // failure of all.
-func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
+func (w *simulation) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 	s, _ := strategyWave(p.read, wave.Name)
 	for _, before := range p.d.Status.Waves[:place] {
 		if before.VerifiedAt == nil {
@@ -255,7 +255,7 @@ func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 
 // checkBatch: a new entry is a cluster that the hub saw fit for admission, and
 // an entry is never dropped while the hub cannot know what became of it.
-func (w *world) checkBatch(p *hubPass) {
+func (s *simulation) checkBatch(p *hubPass) {
 	known := map[string]bool{}
 	if b := p.read.Status.Batch; b != nil {
 		for _, e := range b.Clusters {
@@ -269,51 +269,51 @@ func (w *world) checkBatch(p *hubPass) {
 		for _, e := range p.d.Status.Batch.Clusters {
 			if e.Cluster == c.Name && !known[c.Name] &&
 				(!c.Online || c.Paused || c.Deleting || c.Labels["fleet"] != "yes" || isHeld(p.read, c)) {
-				w.violate("%s is to be admitted and was seen unfit: %+v", c.Name, c)
+				s.violate("%s is to be admitted and was seen unfit: %+v", c.Name, c)
 			}
 			if e.Cluster == c.Name && !known[c.Name] {
-				w.checkDependency(p, c.Name)
+				s.checkDependency(p, c.Name)
 			}
 		}
 	}
 }
 
-// checkEnd is called when the world is calm and nothing moves any more: the
+// checkEnd is called when the simulation is calm and nothing moves any more: the
 // newest rollout must have ended, or wait for a reason that is true.
-func (w *world) checkEnd() {
-	r := w.latest()
+func (s *simulation) checkEnd() {
+	r := s.latest()
 	ro := r.now()
-	failing := w.failingWaves(r)
+	failing := s.failingWaves(r)
 	switch ro.Status.Phase {
 	case v1alpha1.RolloutSucceeded:
-		w.checkCaughtUp(r, failing)
+		s.checkCaughtUp(r, failing)
 	case v1alpha1.RolloutHalted:
-		if len(failing) == 0 && !w.hasFailedGate(ro) {
-			w.violate("halted, and no wave has too many failures: %s", ro.Status.Message)
+		if len(failing) == 0 && !s.hasFailedGate(ro) {
+			s.violate("halted, and no wave has too many failures: %s", ro.Status.Message)
 		}
 	case v1alpha1.RolloutAborted:
 		if ro.Spec.Abort == nil && ro.Spec.Strategy.OnFailure != v1alpha1.FailureAbort {
-			w.violate("aborted by nobody")
+			s.violate("aborted by nobody")
 		}
 	case v1alpha1.RolloutSuperseded:
 		if ro.Spec.Abort == nil {
-			w.violate("superseded by nothing")
+			s.violate("superseded by nothing")
 		}
 	case v1alpha1.RolloutPending:
-		for _, c := range w.clusters() {
+		for _, c := range s.clusters() {
 			if c.Labels["fleet"] == "yes" {
-				w.violate("never planned: %s", ro.Status.Message)
+				s.violate("never planned: %s", ro.Status.Message)
 			}
 		}
 	default:
-		if w.hasWaiting() {
+		if s.hasWaiting() {
 			return
 		}
-		w.violate("never ended: %s, wave %s: %s", ro.Status.Phase, ro.Status.CurrentWave, ro.Status.Message)
+		s.violate("never ended: %s, wave %s: %s", ro.Status.Phase, ro.Status.CurrentWave, ro.Status.Message)
 	}
 }
 
-func (w *world) failed(ro *v1alpha1.OperatorRollout, i install) bool {
+func (w *simulation) failed(ro *v1alpha1.OperatorRollout, i install) bool {
 	s, _ := strategyWave(ro, i.Wave)
 	e := w.entry(i)
 	if i.Stamp.RolloutUID != string(ro.UID) {
@@ -330,7 +330,7 @@ func isVerified(ro *v1alpha1.OperatorRollout, wave string) bool {
 		func(w v1alpha1.WaveStatus) bool { return w.Name == wave && w.VerifiedAt != nil })
 }
 
-func (w *world) failingWaves(r *rollout) map[string]bool {
+func (w *simulation) failingWaves(r *rollout) map[string]bool {
 	ro := r.now()
 	count := map[string]int{}
 	for _, i := range w.present() {
@@ -350,23 +350,23 @@ func (w *world) failingWaves(r *rollout) map[string]bool {
 
 // checkCaughtUp: every selected cluster has the release or has failed on it,
 // late joiners and those that were deferred included.
-func (w *world) checkCaughtUp(r *rollout, failing map[string]bool) {
+func (s *simulation) checkCaughtUp(r *rollout, failing map[string]bool) {
 	ro := r.now()
 	if ro.Spec.Abort != nil {
 		return
 	}
-	for name, c := range w.clusters() {
-		i, exists := w.present()[name]
-		if c.Labels["fleet"] != "yes" || w.isWaiting(name) || exists &&
-			(i.SucceededHash == ro.Status.ReleaseHash || w.failed(ro, i) || failing[i.Wave]) {
+	for name, c := range s.clusters() {
+		i, exists := s.present()[name]
+		if c.Labels["fleet"] != "yes" || s.isWaiting(name) || exists &&
+			(i.SucceededHash == ro.Status.ReleaseHash || s.failed(ro, i) || failing[i.Wave]) {
 			continue
 		}
 		if ignored := !exists || i.Rollout != ro.Name; ignored && ro.Spec.Strategy.LateJoiners == v1alpha1.LateIgnore {
 			continue
 		}
-		w.violate("succeeded, and %s was forgotten: %+v", name, i)
+		s.violate("succeeded, and %s was forgotten: %+v", name, i)
 	}
 }
 
 // soon is a short random time.
-func (w *world) soon() time.Duration { return time.Duration(w.rng.IntN(15)) * time.Second }
+func (s *simulation) soon() time.Duration { return time.Duration(s.rng.IntN(15)) * time.Second }

@@ -32,9 +32,9 @@ func requested(d rollouts.Decision) (clusters []string, job string) {
 
 // reported has the first clusters asked to run the Job, with these results; an empty
 // one means that its agent has said nothing.
-func (s *scene) reported(job string, states ...v1alpha1.JobState) {
+func (f *fixture) reported(job string, states ...v1alpha1.JobState) {
 	for i, state := range states {
-		s.Installs[i].Jobs = map[string]rollouts.Job{job: {RequestedAt: noon.Add(-time.Minute), State: state,
+		f.Installs[i].Jobs = map[string]rollouts.Job{job: {RequestedAt: noon.Add(-time.Minute), State: state,
 			Message: "disk full", EndedAt: noon}}
 	}
 }
@@ -46,7 +46,7 @@ func TestJobGate(t *testing.T) {
 	tests := map[string]struct {
 		clusters *int32
 		states   []v1alpha1.JobState
-		then     func(*scene)
+		then     func(*fixture)
 		want     string
 		asked    []string
 	}{
@@ -74,8 +74,8 @@ func TestJobGate(t *testing.T) {
 		},
 		"a refusal, and a person's word": {
 			states: []v1alpha1.JobState{v1alpha1.JobSucceeded, v1alpha1.JobRefused},
-			then: func(s *scene) {
-				s.ro.Spec.Overrides = []v1alpha1.GateOverride{{Wave: "one", Gate: "smoke", By: "ann", Reason: "tested"}}
+			then: func(f *fixture) {
+				f.ro.Spec.Overrides = []v1alpha1.GateOverride{{Wave: "one", Gate: "smoke", By: "ann", Reason: "tested"}}
 			},
 			want: "Overridden: overridden by ann: tested; the gate had no verdict: the Job succeeded on 1 of 2 " +
 				"clusters; no result of b: refused: disk full",
@@ -99,28 +99,28 @@ func TestJobGate(t *testing.T) {
 		},
 		"a retry has it run again": {
 			states: []v1alpha1.JobState{v1alpha1.JobSucceeded, v1alpha1.JobFailed},
-			then:   func(s *scene) { s.ro.Spec.Retries++ }, asked: []string{"a", "b"},
+			then:   func(f *fixture) { f.ro.Spec.Retries++ }, asked: []string{"a", "b"},
 			want: "Waiting: the Job succeeded on 0 of 2 clusters; no result of a: it was not asked to run yet, b: it " +
 				"was not asked to run yet",
 		},
 		"a paused rollout asks nobody": {
-			then: func(s *scene) { s.ro.Spec.Paused = true },
+			then: func(f *fixture) { f.ro.Spec.Paused = true },
 			want: "Waiting: the Job succeeded on 0 of 2 clusters; no result of a: it was not asked to run yet, b: it " +
 				"was not asked to run yet",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newScene()
+			f := newFixture()
 			g := jobGate()
 			g.Job.Clusters = test.clusters
-			s.judged(over, g)
-			_, job := requested(rollouts.Next(s.Input))
-			s.reported(job, test.states...)
+			f.judged(over, g)
+			_, job := requested(rollouts.Next(f.Input))
+			f.reported(job, test.states...)
 			if test.then != nil {
-				test.then(s)
+				test.then(f)
 			}
-			d := rollouts.Next(s.Input)
+			d := rollouts.Next(f.Input)
 			if got := gateText(d); got != test.want {
 				t.Errorf("gate %q\nwant %q", got, test.want)
 			}
@@ -135,11 +135,11 @@ func TestJobGate(t *testing.T) {
 // TestJobGateIsAskedOnceTheWaveIsUpdated: its Job is about the new release.
 func TestJobGateIsAskedOnceTheWaveIsUpdated(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.wave(0).Gates = []v1alpha1.Gate{jobGate()}
-	s.admit(time.Minute, 0, 1)
-	s.Installs[0].SucceededHash, s.Installs[0].Ready = "new", true
-	if asked, _ := requested(rollouts.Next(s.Input)); len(asked) > 0 {
+	f := newFixture()
+	f.wave(0).Gates = []v1alpha1.Gate{jobGate()}
+	f.admit(time.Minute, 0, 1)
+	f.Installs[0].SucceededHash, f.Installs[0].Ready = "new", true
+	if asked, _ := requested(rollouts.Next(f.Input)); len(asked) > 0 {
 		t.Errorf("asked while the wave changes: %v", asked)
 	}
 }
@@ -147,19 +147,19 @@ func TestJobGateIsAskedOnceTheWaveIsUpdated(t *testing.T) {
 func TestPreflightJobIsAskedOfClustersThatAreDue(t *testing.T) {
 	t.Parallel()
 	needsJob := rollouts.Hold{Reason: v1alpha1.ReasonPreflightPending, Message: "not run yet", NeedsJob: true}
-	s := newScene()
-	s.ro.Spec.Strategy.Preflight = &v1alpha1.Preflight{Job: &v1alpha1.JobTemplate{Image: "disk:1", Namespace: "checks"}}
-	for i := range s.Clusters {
-		s.Clusters[i].Holds = append(s.Clusters[i].Holds, needsJob)
+	f := newFixture()
+	f.ro.Spec.Strategy.Preflight = &v1alpha1.Preflight{Job: &v1alpha1.JobTemplate{Image: "disk:1", Namespace: "checks"}}
+	for i := range f.Clusters {
+		f.Clusters[i].Holds = append(f.Clusters[i].Holds, needsJob)
 	}
-	s.Clusters[1].Holds = append([]rollouts.Hold{{Reason: v1alpha1.ReasonWindowClosed, Message: "closed"}},
-		s.Clusters[1].Holds...)
-	d := rollouts.Next(s.Input)
+	f.Clusters[1].Holds = append([]rollouts.Hold{{Reason: v1alpha1.ReasonWindowClosed, Message: "closed"}},
+		f.Clusters[1].Holds...)
+	d := rollouts.Next(f.Input)
 	asked, job := requested(d)
 	if diff := cmp.Diff([]string{"a"}, asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
-	if want := rollouts.PreflightJobOf(s.ro); job != want.Name || want.Timeout != 5*time.Minute {
+	if want := rollouts.PreflightJobOf(f.ro); job != want.Name || want.Timeout != 5*time.Minute {
 		t.Errorf("asked for %s, want %+v", job, want)
 	}
 	if d.Status.Batch != nil {
@@ -169,11 +169,11 @@ func TestPreflightJobIsAskedOfClustersThatAreDue(t *testing.T) {
 
 func TestJobsForAnInstall(t *testing.T) {
 	t.Parallel()
-	s := newScene()
+	f := newFixture()
 	template := &v1alpha1.JobTemplate{Image: "smoke:1", Namespace: "checks"}
 	a := rollouts.Action{Kind: rollouts.ActionRunJob, Cluster: "a", Wave: "one", Gate: "smoke", Job: "gate-1",
 		Template: template}
-	jobs := rollouts.JobsFor(s.ro, a, []v1alpha1.RequestedJob{{Name: "gate-0", RolloutUID: "another"},
+	jobs := rollouts.JobsFor(f.ro, a, []v1alpha1.RequestedJob{{Name: "gate-0", RolloutUID: "another"},
 		{Name: "preflight-1", RolloutUID: "uid-2"}}, noon)
 	var names []string
 	for _, j := range jobs {
@@ -186,7 +186,7 @@ func TestJobsForAnInstall(t *testing.T) {
 	if last.Template.Image != "smoke:1" || !last.RequestedAt.Time.Equal(noon) {
 		t.Errorf("%+v", last)
 	}
-	if again := rollouts.JobsFor(s.ro, a, jobs, noon.Add(time.Hour)); len(again) != 2 ||
+	if again := rollouts.JobsFor(f.ro, a, jobs, noon.Add(time.Hour)); len(again) != 2 ||
 		!again[1].RequestedAt.Time.Equal(noon) {
 		t.Errorf("asked twice: %+v", again)
 	}
@@ -195,7 +195,7 @@ func TestJobsForAnInstall(t *testing.T) {
 			RequestedAt: metav1.NewTime(noon.Add(-time.Hour))})
 	}
 	a.Job = "gate-2"
-	if got := rollouts.JobsFor(s.ro, a, jobs, noon); len(got) != 12 || got[11].Name != "gate-2" {
+	if got := rollouts.JobsFor(f.ro, a, jobs, noon); len(got) != 12 || got[11].Name != "gate-2" {
 		t.Errorf("%d jobs, the last is %s", len(got), got[len(got)-1].Name)
 	}
 }
@@ -203,14 +203,14 @@ func TestJobsForAnInstall(t *testing.T) {
 // TestJobGateOfAPolicy: the gate is in no strategy, and what it runs is.
 func TestJobGateOfAPolicy(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.judged(10*time.Minute, jobGate())
-	gates := s.wave(0).Gates
-	s.wave(0).Gates = nil
-	s.Policies = []v1alpha1.RolloutPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "platform"},
+	f := newFixture()
+	f.judged(10*time.Minute, jobGate())
+	gates := f.wave(0).Gates
+	f.wave(0).Gates = nil
+	f.Policies = []v1alpha1.RolloutPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "platform"},
 		Spec: v1alpha1.RolloutPolicySpec{Gates: gates}}}
 	var images []string
-	for _, a := range rollouts.Next(s.Input).Actions {
+	for _, a := range rollouts.Next(f.Input).Actions {
 		if a.Kind == rollouts.ActionRunJob {
 			images = append(images, a.Cluster+" "+a.Template.Image+" "+a.Template.Timeout.Duration.String())
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// measurements are what Prometheus says of a world, and what a hub may conclude.
+// measurements are what Prometheus says of a simulation, and what a hub may conclude.
 type measurements struct {
 	// burns says that the release installs well and is bad by every measurement.
 	burns bool
@@ -45,20 +45,20 @@ func gateKey(ro *v1alpha1.OperatorRollout, wave, gate string, at time.Time) stri
 }
 
 // measuredGates draws gates that measure.
-func (w *world) measuredGates(last bool) []v1alpha1.Gate {
-	window := &metav1.Duration{Duration: pick(w.rng, time.Minute, 2*time.Minute)}
+func (s *simulation) measuredGates(last bool) []v1alpha1.Gate {
+	window := &metav1.Duration{Duration: pick(s.rng, time.Minute, 2*time.Minute)}
 	var gates []v1alpha1.Gate
-	if w.rng.IntN(4) == 0 {
+	if s.rng.IntN(4) == 0 {
 		g := queryGate()
-		g.PromQL.Window, g.PromQL.FailureLimit = window, new(w.rng.Int32N(2))
+		g.PromQL.Window, g.PromQL.FailureLimit = window, new(s.rng.Int32N(2))
 		gates = append(gates, g)
 	}
-	if w.rng.IntN(4) == 0 {
+	if s.rng.IntN(4) == 0 {
 		g := sloGate()
 		g.SLO.Window = window
 		gates = append(gates, g)
 	}
-	if w.rng.IntN(8) == 0 && !last {
+	if s.rng.IntN(8) == 0 && !last {
 		g := baselineGate()
 		g.Baseline.Window = window
 		gates = append(gates, g)
@@ -78,7 +78,7 @@ func (h *hub) ask(r *rollout, questions []rollouts.Question) {
 }
 
 // hear lets Prometheus answer everything that a hub asked.
-func (h *hub) hear(w *world) {
+func (h *hub) hear(s *simulation) {
 	for _, a := range h.asked {
 		if h.answers == nil {
 			h.answers = map[*rollout][]rollouts.Answer{}
@@ -86,19 +86,19 @@ func (h *hub) hear(w *world) {
 		others := slices.DeleteFunc(h.answers[a.rollout], func(known rollouts.Answer) bool {
 			return known.Wave == a.Wave && known.Gate == a.Gate
 		})
-		h.answers[a.rollout] = append(others, w.measure(a))
+		h.answers[a.rollout] = append(others, s.measure(a))
 	}
 	h.asked = nil
 }
 
 // measure answers a question: with an error, without data, good or bad.
-func (w *world) measure(a asked) rollouts.Answer {
+func (s *simulation) measure(a asked) rollouts.Answer {
 	if a.Wave == "" {
-		return w.measureBudget(a)
+		return s.measureBudget(a)
 	}
 	answer := rollouts.Answer{Question: a.Question}
-	n := w.rng.IntN(100)
-	if w.isCalm {
+	n := s.rng.IntN(100)
+	if s.isCalm {
 		n = 50
 	}
 	truth := measured{clusters: a.Clusters}
@@ -112,18 +112,18 @@ func (w *world) measure(a asked) rollouts.Answer {
 	case n < 20:
 		outcome, answer.Results = "gaps", with(goodResults(a.Question), "covered", ofClusters())
 		answer.Results["value"] = vector()
-	case w.burns || n > 95:
+	case s.burns || n > 95:
 		outcome, truth.bad, answer.Results = "bad", true, badResults(a.Question)
 	default:
 		truth.good, answer.Results = true, goodResults(a.Question)
 	}
 	ro := a.rollout.now()
 	key := gateKey(ro, a.Wave, a.Gate, a.At)
-	if other, both := w.answers[key]; both { // two hubs asked at the same time
+	if other, both := s.answers[key]; both { // two hubs asked at the same time
 		truth.good, truth.bad = truth.good || other.good, truth.bad || other.bad
 	}
-	w.answers[key] = truth
-	w.log("gate %s of %s/%s is measured over %s: %s", a.Gate, ro.Name, a.Wave, a.At.Sub(a.Since), outcome)
+	s.answers[key] = truth
+	s.log("gate %s of %s/%s is measured over %s: %s", a.Gate, ro.Name, a.Wave, a.At.Sub(a.Since), outcome)
 	return answer
 }
 
@@ -150,8 +150,8 @@ func overridden(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
 }
 
 // overrideGates lets a person override gates of the newest rollout.
-func (w *world) overrideGates(r *rollout, which func(v1alpha1.GateStatus) bool) {
-	w.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
+func (s *simulation) overrideGates(r *rollout, which func(v1alpha1.GateStatus) bool) {
+	s.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
 		for _, wave := range ro.Status.Waves {
 			for _, g := range wave.Gates {
 				if which(g) && !g.Approval && !overridden(ro, wave.Name, g.Name) {
@@ -178,10 +178,10 @@ func isHeldByGate(ro *v1alpha1.OperatorRollout) bool {
 // checkGates: when a wave is verified, each gate of it that measures was overridden,
 // or has a good measurement that is recent, long enough, of all its clusters, and
 // that begins after each of them was updated.
-func (w *world) checkGates(p *hubPass, wave v1alpha1.WaveStatus, spec v1alpha1.Wave) {
+func (s *simulation) checkGates(p *hubPass, wave v1alpha1.WaveStatus, spec v1alpha1.Wave) {
 	ro := p.read
 	if wave.Total == wave.Removed {
-		w.empty[string(ro.UID)+wave.Name] = true
+		s.empty[string(ro.UID)+wave.Name] = true
 		return
 	}
 	for i, g := range spec.Gates {
@@ -190,22 +190,22 @@ func (w *world) checkGates(p *hubPass, wave v1alpha1.WaveStatus, spec v1alpha1.W
 		}
 		m := wave.Gates[i].Measurement
 		if m == nil {
-			w.violate("wave %s is verified, and gate %s was never measured", wave.Name, g.Name)
+			s.violate("wave %s is verified, and gate %s was never measured", wave.Name, g.Name)
 			continue
 		}
-		truth := w.answers[gateKey(ro, wave.Name, g.Name, m.At.Time)]
+		truth := s.answers[gateKey(ro, wave.Name, g.Name, m.At.Time)]
 		if !truth.good {
-			w.violate("wave %s is verified, and gate %s was not good at %s", wave.Name, g.Name, m.At)
+			s.violate("wave %s is verified, and gate %s was not good at %s", wave.Name, g.Name, m.At)
 		}
 		if m.Window.Duration < rollouts.GateWindow(g) || p.in.Now.Sub(m.At.Time) > 2*time.Minute {
-			w.violate("wave %s is verified by gate %s, measured over %s, %s ago", wave.Name, g.Name, m.Window.Duration,
+			s.violate("wave %s is verified by gate %s, measured over %s, %s ago", wave.Name, g.Name, m.Window.Duration,
 				p.in.Now.Sub(m.At.Time))
 		}
-		w.checkMeasured(p, wave.Name, g.Name, truth, m.At.Add(-m.Window.Duration))
+		s.checkMeasured(p, wave.Name, g.Name, truth, m.At.Add(-m.Window.Duration))
 	}
 }
 
-func (w *world) checkMeasured(p *hubPass, wave, gate string, truth measured, since time.Time) {
+func (s *simulation) checkMeasured(p *hubPass, wave, gate string, truth measured, since time.Time) {
 	fit := map[string]bool{}
 	for _, c := range p.in.Clusters {
 		fit[c.Name] = c.Online && !c.Paused && !c.Deleting && c.Labels["fleet"] == "yes"
@@ -215,12 +215,12 @@ func (w *world) checkMeasured(p *hubPass, wave, gate string, truth measured, sin
 			continue
 		}
 		if fit[i.Cluster] && !i.Deleting && !slices.Contains(truth.clusters, i.Cluster) {
-			w.violate("wave %s is verified by gate %s, which did not measure %s", wave, gate, i.Cluster)
+			s.violate("wave %s is verified by gate %s, which did not measure %s", wave, gate, i.Cluster)
 		}
-		e := w.entry(i)
-		if e != nil && i.Stamp.RolloutUID == string(p.read.UID) && !w.left[i.Cluster] && e.succeededRV <= i.rv &&
+		e := s.entry(i)
+		if e != nil && i.Stamp.RolloutUID == string(p.read.UID) && !s.left[i.Cluster] && e.succeededRV <= i.rv &&
 			since.Before(e.succeededAt) {
-			w.violate("gate %s of wave %s measured from %s on, before %s was updated at "+
+			s.violate("gate %s of wave %s measured from %s on, before %s was updated at "+
 				"%s", gate, wave, since, i.Cluster,
 				e.succeededAt)
 		}
@@ -229,15 +229,15 @@ func (w *world) checkMeasured(p *hubPass, wave, gate string, truth measured, sin
 
 // checkEntered: no wave is entered before every gate of the waves before it passed
 // or was overridden.
-func (w *world) checkEntered(ro *v1alpha1.OperatorRollout, wave string, place int) {
+func (s *simulation) checkEntered(ro *v1alpha1.OperatorRollout, wave string, place int) {
 	for _, before := range ro.Status.Waves[:place] {
 		spec, _ := strategyWave(ro, before.Name)
 		for i, g := range spec.Gates {
-			if g.Approval != nil || w.empty[string(ro.UID)+before.Name] {
+			if g.Approval != nil || s.empty[string(ro.UID)+before.Name] {
 				continue
 			}
 			if i >= len(before.Gates) || !before.Gates[i].IsPassed() {
-				w.violate("wave %s is entered before gate %s of wave %s passed", wave, g.Name, before.Name)
+				s.violate("wave %s is entered before gate %s of wave %s passed", wave, g.Name, before.Name)
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func (w *world) checkEntered(ro *v1alpha1.OperatorRollout, wave string, place in
 
 // checkFailures: a gate that failed stays so until it is overridden or the rollout
 // is tried again.
-func (w *world) checkFailures(p *hubPass) {
+func (s *simulation) checkFailures(p *hubPass) {
 	for i, was := range p.read.Status.Waves {
 		for j, g := range was.Gates {
 			if g.Verdict != v1alpha1.GateFailed || i >= len(p.d.Status.Waves) {
@@ -253,18 +253,18 @@ func (w *world) checkFailures(p *hubPass) {
 			}
 			is := p.d.Status.Waves[i].Gates[j].Verdict
 			if is != v1alpha1.GateFailed && is != v1alpha1.GateOverridden && p.read.Spec.Retries <= g.Retries {
-				w.violate("gate %s of wave %s had failed and is %s", g.Name, was.Name, is)
+				s.violate("gate %s of wave %s had failed and is %s", g.Name, was.Name, is)
 			}
 		}
 	}
 }
 
 // hasFailedGate tells whether a gate of the rollout failed by a bad measurement.
-func (w *world) hasFailedGate(ro *v1alpha1.OperatorRollout) bool {
+func (s *simulation) hasFailedGate(ro *v1alpha1.OperatorRollout) bool {
 	for _, wave := range ro.Status.Waves {
 		for _, g := range wave.Gates {
 			if g.Verdict == v1alpha1.GateFailed &&
-				w.answers[gateKey(ro, wave.Name, g.Name, g.Measurement.At.Time)].bad {
+				s.answers[gateKey(ro, wave.Name, g.Name, g.Measurement.At.Time)].bad {
 				return true
 			}
 		}

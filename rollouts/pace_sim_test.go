@@ -13,11 +13,11 @@ import (
 )
 
 // pace has some rollouts follow error budgets.
-func (w *world) pace() *v1alpha1.ErrorBudgetPace {
-	if w.rng.IntN(4) > 0 {
+func (s *simulation) pace() *v1alpha1.ErrorBudgetPace {
+	if s.rng.IntN(4) > 0 {
 		return nil
 	}
-	return &v1alpha1.ErrorBudgetPace{FullAbovePercent: pick(w.rng, nil, new(int32(80)))}
+	return &v1alpha1.ErrorBudgetPace{FullAbovePercent: pick(s.rng, nil, new(int32(80)))}
 }
 
 func budgetKey(ro *v1alpha1.OperatorRollout, at time.Time) string {
@@ -26,12 +26,12 @@ func budgetKey(ro *v1alpha1.OperatorRollout, at time.Time) string {
 
 // measureBudget answers a question about error budgets, and remembers the most that an
 // answer of that time permits.
-func (w *world) measureBudget(a asked) rollouts.Answer {
+func (s *simulation) measureBudget(a asked) rollouts.Answer {
 	answer := rollouts.Answer{Question: a.Question}
 	objectives := vector(ofSLI("reconcile", 0.99))
-	left := pick(w.rng, -0.5, 0, 0.05, 0.2, 0.6, 1)
-	n := w.rng.IntN(100)
-	if w.isCalm {
+	left := pick(s.rng, -0.5, 0, 0.05, 0.2, 0.6, 1)
+	n := s.rng.IntN(100)
+	if s.isCalm {
 		n, left = 50, 1
 	}
 	switch {
@@ -45,20 +45,20 @@ func (w *world) measureBudget(a asked) rollouts.Answer {
 	}
 	ro := a.rollout.now()
 	key := budgetKey(ro, a.At)
-	if other, both := w.budgets[key]; both { // two hubs asked at the same time
+	if other, both := s.budgets[key]; both { // two hubs asked at the same time
 		left = max(left, other)
 	}
-	if w.budgets == nil {
-		w.budgets = map[string]float64{}
+	if s.budgets == nil {
+		s.budgets = map[string]float64{}
 	}
-	w.budgets[key] = left
-	w.log("error budget of %s: %.2f", ro.Name, left)
+	s.budgets[key] = left
+	s.log("error budget of %s: %.2f", ro.Name, left)
 	return answer
 }
 
 // checkBudget: a wave that gets new entries has no more clusters in progress than the
 // error budget permits that was measured last.
-func (w *world) checkBudget(p *hubPass, wave v1alpha1.WaveStatus) {
+func (w *simulation) checkBudget(p *hubPass, wave v1alpha1.WaveStatus) {
 	spec := p.read.Spec.Strategy.ErrorBudgetPace
 	if spec == nil || p.read.Spec.Rollback != nil || !slices.ContainsFunc(p.in.Installs,
 		func(i rollouts.Install) bool { return i.Rollout == p.read.Name && i.SucceededHash != "" }) {

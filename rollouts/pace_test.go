@@ -18,18 +18,18 @@ import (
 
 // paced is a rollout by error budgets on clusters that have the operator, with a first
 // wave of 10 clusters of which 8 may be changed at a time.
-func paced(pace v1alpha1.ErrorBudgetPace) *scene {
-	s := newScene()
-	s.wave(0).Size, s.wave(0).MaxConcurrency = number(10), number(8)
-	s.ro.Spec.Strategy.ErrorBudgetPace = &pace
-	s.ro.Spec.Strategy = rollouts.Defaulted(s.ro.Spec.Strategy)
-	s.Clusters, s.Installs = members(10), nil
-	for _, c := range s.Clusters {
-		s.Installs = append(s.Installs, rollouts.Install{Cluster: c.Name, Rollout: "echo-2", Wave: "one",
+func paced(pace v1alpha1.ErrorBudgetPace) *fixture {
+	f := newFixture()
+	f.wave(0).Size, f.wave(0).MaxConcurrency = number(10), number(8)
+	f.ro.Spec.Strategy.ErrorBudgetPace = &pace
+	f.ro.Spec.Strategy = rollouts.Defaulted(f.ro.Spec.Strategy)
+	f.Clusters, f.Installs = members(10), nil
+	for _, c := range f.Clusters {
+		f.Installs = append(f.Installs, rollouts.Install{Cluster: c.Name, Rollout: "echo-2", Wave: "one",
 			SucceededHash: "old", Ready: true, Stamp: rollouts.Stamp{RolloutUID: "uid-1", Hash: "old",
 				AdmittedAt: noon.Add(-24 * time.Hour)}})
 	}
-	return s
+	return f
 }
 
 // budgets are what is left of error budgets.
@@ -115,18 +115,18 @@ func TestErrorBudgetPace(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := paced(test.pace)
-			if d := rollouts.Next(s.Input); d.Status.Batch != nil || d.Reason != "ErrorBudgetUnknown" ||
+			f := paced(test.pace)
+			if d := rollouts.Next(f.Input); d.Status.Batch != nil || d.Reason != "ErrorBudgetUnknown" ||
 				len(d.Events) != 0 {
 				t.Errorf("before the first measurement: %s, batch %v, events %v", d.Status.Message, d.Status.Batch,
 					d.Events)
 			}
 			if test.failure != "" {
-				s.fail(t, test.failure)
+				f.fail(t, test.failure)
 			} else {
-				s.answer(t, test.results)
+				f.answer(t, test.results)
 			}
-			d := rollouts.Next(s.Input)
+			d := rollouts.Next(f.Input)
 			admitted := 0
 			if d.Status.Batch != nil {
 				admitted = len(d.Status.Batch.Clusters)
@@ -140,14 +140,14 @@ func TestErrorBudgetPace(t *testing.T) {
 			if pace := d.Status.Pace; pace == nil || pace.Percent != test.percent || pace.At == nil {
 				t.Errorf("pace %+v, want %d %%", pace, test.percent)
 			}
-			var told []string
+			var reasons []string
 			for _, e := range d.Events {
 				if strings.HasPrefix(e.Reason, "ErrorBudget") {
-					told = append(told, e.Reason)
+					reasons = append(reasons, e.Reason)
 				}
 			}
-			if stopped := test.percent == 0; stopped != (len(told) == 1 && told[0] == test.reason) {
-				t.Errorf("events %v", told)
+			if stopped := test.percent == 0; stopped != (len(reasons) == 1 && reasons[0] == test.reason) {
+				t.Errorf("events %v", reasons)
 			}
 		})
 	}
@@ -161,11 +161,11 @@ func TestErrorBudgetPaceSoak(t *testing.T) {
 		0.05: 100 * time.Minute, 0.001: 100 * time.Minute, 0: 100 * time.Minute} {
 		t.Run(fmt.Sprint(left), func(t *testing.T) {
 			t.Parallel()
-			s := newScene()
-			s.soaking()
-			s.ro.Spec.Strategy.ErrorBudgetPace = &v1alpha1.ErrorBudgetPace{}
-			s.answer(t, budgets(ofSLI("available", left), ofSLI("panic", 1)))
-			is := rollouts.Next(s.Input).Status.Waves[0]
+			f := newFixture()
+			f.soaking()
+			f.ro.Spec.Strategy.ErrorBudgetPace = &v1alpha1.ErrorBudgetPace{}
+			f.answer(t, budgets(ofSLI("available", left), ofSLI("panic", 1)))
+			is := rollouts.Next(f.Input).Status.Waves[0]
 			if is.Phase != v1alpha1.WaveSoaking || is.Soak == nil || is.Soak.Duration != want {
 				t.Errorf("%s, soak %v, want %s", is.Phase, is.Soak, want)
 			}
@@ -184,7 +184,7 @@ func TestErrorBudgetPaceIsFull(t *testing.T) {
 	back.Installs[0].SucceededHash = "bad"
 	back.ro.Spec.Strategy.ErrorBudgetPace = &v1alpha1.ErrorBudgetPace{}
 	for name, test := range map[string]struct {
-		*scene
+		*fixture
 		admitted int
 	}{"nothing is installed": {fresh, 8}, "a rollback": {back, 1}} {
 		if d := rollouts.Next(test.Input); d.Status.Batch == nil || len(d.Status.Batch.Clusters) != test.admitted ||
@@ -198,20 +198,20 @@ func TestErrorBudgetPaceIsFull(t *testing.T) {
 // hub that has just started, and the rollout tells when it goes on.
 func TestErrorBudgetPaceIsMeasuredAgain(t *testing.T) {
 	t.Parallel()
-	s := paced(v1alpha1.ErrorBudgetPace{})
-	s.ro.Status.Pace = &v1alpha1.PaceStatus{Reason: v1alpha1.ReasonErrorBudgetSpent, Evidence: "nothing is left",
+	f := paced(v1alpha1.ErrorBudgetPace{})
+	f.ro.Status.Pace = &v1alpha1.PaceStatus{Reason: v1alpha1.ReasonErrorBudgetSpent, Evidence: "nothing is left",
 		At: &metav1.Time{Time: noon.Add(-time.Minute)}}
-	d := rollouts.Next(s.Input)
+	d := rollouts.Next(f.Input)
 	if d.Reason != v1alpha1.ReasonErrorBudgetSpent || len(d.Questions) != 1 || d.RecheckAfter == 0 ||
 		d.RecheckAfter > rollouts.MeasureInterval {
 		t.Errorf("%s, questions %v, again in %s", d.Reason, d.Questions, d.RecheckAfter)
 	}
-	s.Now = noon.Add(2 * time.Minute)
-	if d := rollouts.Next(s.Input); d.Reason != v1alpha1.ReasonErrorBudgetUnknown {
+	f.Now = noon.Add(2 * time.Minute)
+	if d := rollouts.Next(f.Input); d.Reason != v1alpha1.ReasonErrorBudgetUnknown {
 		t.Errorf("%s after three minutes without a measurement", d.Reason)
 	}
-	s.answer(t, budgets(ofSLI("available", 1), ofSLI("panic", 1)))
-	d = rollouts.Next(s.Input)
+	f.answer(t, budgets(ofSLI("available", 1), ofSLI("panic", 1)))
+	d = rollouts.Next(f.Input)
 	if len(d.Questions) != 0 || len(d.Events) == 0 || !strings.Contains(fmt.Sprint(d.Events), "ErrorBudgetLeft") {
 		t.Errorf("questions %v, events %v", d.Questions, d.Events)
 	}

@@ -16,41 +16,41 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// couple gives some worlds a second operator on the same clusters. It is a world of
+// couple gives some worlds a second operator on the same clusters. It is a simulation of
 // its own, with the same time.
-func (w *world) couple(seed uint64) {
-	if w.rng.IntN(3) > 0 {
+func (s *simulation) couple(seed uint64) {
+	if s.rng.IntN(3) > 0 {
 		return
 	}
-	w.peer = newWorld(seed + 1<<40)
-	w.peer.operator, w.peer.peer = "zeta", w
-	w.peer.depends = seed%2 == 0
-	for _, r := range w.peer.rollouts {
+	s.peer = newSimulation(seed + 1<<40)
+	s.peer.operator, s.peer.peer = "zeta", s
+	s.peer.depends = seed%2 == 0
+	for _, r := range s.peer.rollouts {
 		r.now().Spec.Operator.Name = "zeta"
 	}
 }
 
-// sync brings the time of the other world up to that of this one.
-func (w *world) sync() {
-	if w.peer != nil && w.peer.now.Before(w.now) {
-		w.peer.pass(w.now.Sub(w.peer.now))
+// sync brings the time of the other simulation up to that of this one.
+func (s *simulation) sync() {
+	if s.peer != nil && s.peer.now.Before(s.now) {
+		s.peer.pass(s.now.Sub(s.peer.now))
 	}
 }
 
-func (w *world) reference() v1alpha1.OperatorReference {
-	return v1alpha1.OperatorReference{Namespace: "ops", Name: w.operator}
+func (s *simulation) reference() v1alpha1.OperatorReference {
+	return v1alpha1.OperatorReference{Namespace: "ops", Name: s.operator}
 }
 
 // object is an install as the API has it.
-func (i install) object(w *world) v1alpha1.OperatorInstall {
+func (i install) object(s *simulation) v1alpha1.OperatorInstall {
 	o := v1alpha1.OperatorInstall{}
-	o.Name, o.Spec.Operator, o.Spec.Cluster = w.reference().InstallName(), w.reference(), i.Cluster
+	o.Name, o.Spec.Operator, o.Spec.Cluster = s.reference().InstallName(), s.reference(), i.Cluster
 	if i.Stamp.RolloutUID != "" {
 		o.Spec.Admission = &v1alpha1.Admission{RolloutUID: i.Stamp.RolloutUID, Wave: i.Wave, Hash: i.Stamp.Hash,
 			AdmittedAt: metav1.Time{Time: i.Stamp.AdmittedAt}, Attempt: i.Stamp.Attempt}
 	}
 	o.Status.SucceededHash = i.SucceededHash
-	if e := w.entry(i); e != nil && !e.succeededAt.IsZero() {
+	if e := s.entry(i); e != nil && !e.succeededAt.IsZero() {
 		o.Status.SucceededAt = &metav1.Time{Time: e.succeededAt}
 	}
 	if i.Stalled {
@@ -58,15 +58,15 @@ func (i install) object(w *world) v1alpha1.OperatorInstall {
 	}
 	i.report(&o)
 	if i.Deleting {
-		o.DeletionTimestamp = &metav1.Time{Time: w.now}
+		o.DeletionTimestamp = &metav1.Time{Time: s.now}
 	}
 	return o
 }
 
-// objects are the rollouts of a world as the API has them now.
-func (w *world) objects() []v1alpha1.OperatorRollout {
+// objects are the rollouts of a simulation as the API has them now.
+func (s *simulation) objects() []v1alpha1.OperatorRollout {
 	var all []v1alpha1.OperatorRollout
-	for _, r := range w.rollouts {
+	for _, r := range s.rollouts {
 		ro := *r.now().DeepCopy()
 		ro.Namespace = "ops"
 		all = append(all, ro)
@@ -75,20 +75,20 @@ func (w *world) objects() []v1alpha1.OperatorRollout {
 }
 
 // changes are those of the other operator: its rollouts were read before.
-func (w *world) changes(others []v1alpha1.OperatorRollout) holds.Changes {
-	if w.peer == nil {
+func (s *simulation) changes(others []v1alpha1.OperatorRollout) holds.Changes {
+	if s.peer == nil {
 		return nil
 	}
 	var installs []v1alpha1.OperatorInstall
-	for _, name := range slices.Sorted(maps.Keys(w.peer.present())) {
-		installs = append(installs, w.peer.present()[name].object(w.peer))
+	for _, name := range slices.Sorted(maps.Keys(s.peer.present())) {
+		installs = append(installs, s.peer.present()[name].object(s.peer))
 	}
-	return holds.ReadChanges(w.now, w.reference(), others, installs, w.peer.clusters())
+	return holds.ReadChanges(s.now, s.reference(), others, installs, s.peer.clusters())
 }
 
 // withLock is a cluster as a hub sees it that sees these changes.
-func (w *world) withLock(c rollouts.Cluster, changes holds.Changes) rollouts.Cluster {
-	if busy := changes.Busy(c.Name, w.reference(), 1); busy != nil {
+func (s *simulation) withLock(c rollouts.Cluster, changes holds.Changes) rollouts.Cluster {
+	if busy := changes.Busy(c.Name, s.reference(), 1); busy != nil {
 		c.Holds = append(slices.Clone(c.Holds), *busy)
 	}
 	return c
@@ -96,7 +96,7 @@ func (w *world) withLock(c rollouts.Cluster, changes holds.Changes) rollouts.Clu
 
 // checkLock is called before a stamp is written: the other operator must not change
 // the cluster, in truth.
-func (w *world) checkLock(cluster string) {
+func (w *simulation) checkLock(cluster string) {
 	if w.peer == nil {
 		return
 	}
@@ -117,8 +117,8 @@ func (w *world) checkLock(cluster string) {
 	}
 }
 
-func (w *world) rolloutWith(uid string) *v1alpha1.OperatorRollout {
-	for _, r := range w.rollouts {
+func (s *simulation) rolloutWith(uid string) *v1alpha1.OperatorRollout {
+	for _, r := range s.rollouts {
 		if r.now().UID == types.UID(uid) {
 			return r.now()
 		}
@@ -127,29 +127,29 @@ func (w *world) rolloutWith(uid string) *v1alpha1.OperatorRollout {
 }
 
 // worlds are this one and the other.
-func (w *world) worlds() []*world {
-	if w.peer == nil {
-		return []*world{w}
+func (s *simulation) worlds() []*simulation {
+	if s.peer == nil {
+		return []*simulation{s}
 	}
-	return []*world{w, w.peer}
+	return []*simulation{s, s.peer}
 }
 
-// rest runs one pass of everything in a world, and returns when the planner wants to
+// rest runs one pass of everything in a simulation, and returns when the planner wants to
 // look again.
-func (w *world) rest(h *hub, all bool) time.Duration {
+func (s *simulation) rest(h *hub, all bool) time.Duration {
 	var wait time.Duration
-	for _, r := range w.rollouts {
-		if r == w.latest() || all {
-			wait = shorter(wait, h.run(w, r))
+	for _, r := range s.rollouts {
+		if r == s.latest() || all {
+			wait = shorter(wait, h.run(s, r))
 		}
 	}
-	if isHeldByGate(w.latest().now()) {
-		w.overrideGates(w.latest(), func(g v1alpha1.GateStatus) bool { return g.WaitingSince != nil })
+	if isHeldByGate(s.latest().now()) {
+		s.overrideGates(s.latest(), func(g v1alpha1.GateStatus) bool { return g.WaitingSince != nil })
 	}
-	w.approvePolicies()
-	w.takeOut()
-	for _, name := range slices.Sorted(maps.Keys(w.present())) {
-		w.work(name)
+	s.approvePolicies()
+	s.takeOut()
+	for _, name := range slices.Sorted(maps.Keys(s.present())) {
+		s.work(name)
 	}
 	return wait
 }

@@ -14,36 +14,36 @@ import (
 )
 
 // legislate has the platform team write a policy, change it, or delete it.
-func (w *world) legislate() {
-	name := pick(w.rng, "p", "q")
-	policies := slices.DeleteFunc(slices.Clone(w.policies),
+func (s *simulation) legislate() {
+	name := pick(s.rng, "p", "q")
+	policies := slices.DeleteFunc(slices.Clone(s.policies),
 		func(p v1alpha1.RolloutPolicy) bool { return p.Name == name })
-	if w.rng.IntN(3) > 0 {
-		p := v1alpha1.RolloutPolicy{Spec: w.policySpec()}
-		w.generations++
-		p.Name, p.Generation = name, w.generations
+	if s.rng.IntN(3) > 0 {
+		p := v1alpha1.RolloutPolicy{Spec: s.policySpec()}
+		s.generations++
+		p.Name, p.Generation = name, s.generations
 		policies = append(policies, p)
-		w.log("RolloutPolicy %s: %+v", name, p.Spec)
+		s.log("RolloutPolicy %s: %+v", name, p.Spec)
 	} else {
-		w.log("RolloutPolicy %s is gone", name)
+		s.log("RolloutPolicy %s is gone", name)
 	}
-	w.policies = policies
-	w.writes++
+	s.policies = policies
+	s.writes++
 }
 
-func (w *world) policySpec() v1alpha1.RolloutPolicySpec {
+func (s *simulation) policySpec() v1alpha1.RolloutPolicySpec {
 	spec := v1alpha1.RolloutPolicySpec{
-		MinSoak: pick(w.rng, nil, &metav1.Duration{Duration: 40 * time.Second},
+		MinSoak: pick(s.rng, nil, &metav1.Duration{Duration: 40 * time.Second},
 			&metav1.Duration{Duration: 3 * time.Minute}),
-		MaxConcurrency: pick(w.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromString("25%"))),
-		MinWaves:       pick(w.rng, nil, nil, nil, new(int32(2))),
-		ClusterSelector: pick(w.rng, nil, &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}},
+		MaxConcurrency: pick(s.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromString("25%"))),
+		MinWaves:       pick(s.rng, nil, nil, nil, new(int32(2))),
+		ClusterSelector: pick(s.rng, nil, &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}},
 			&metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}),
 	}
-	if w.rng.IntN(4) == 0 {
+	if s.rng.IntN(4) == 0 {
 		spec.Gates = append(spec.Gates, v1alpha1.Gate{Name: "go", Approval: &v1alpha1.ApprovalGate{}})
 	}
-	if w.rng.IntN(3) == 0 {
+	if s.rng.IntN(3) == 0 {
 		g := queryGate()
 		g.PromQL.Window = &metav1.Duration{Duration: time.Minute}
 		spec.Gates = append(spec.Gates, g)
@@ -52,16 +52,16 @@ func (w *world) policySpec() v1alpha1.RolloutPolicySpec {
 }
 
 // reconcilePolicies has the platform team give up what cannot be met.
-func (w *world) reconcilePolicies() {
-	w.policies = slices.Clone(w.policies)
-	for i := range w.policies {
-		w.generations++
-		w.policies[i].Spec.MinWaves, w.policies[i].Generation = nil, w.generations
+func (s *simulation) reconcilePolicies() {
+	s.policies = slices.Clone(s.policies)
+	for i := range s.policies {
+		s.generations++
+		s.policies[i].Spec.MinWaves, s.policies[i].Generation = nil, s.generations
 	}
 }
 
 // approvePolicies approves what policies of the newest rollout ask for.
-func (w *world) approvePolicies() {
+func (w *simulation) approvePolicies() {
 	r := w.latest()
 	open := func(ro *v1alpha1.OperatorRollout, wave string, g v1alpha1.GateStatus) bool {
 		_, place := strategyWave(ro, wave)
@@ -115,7 +115,7 @@ func (p *hubPass) soak(wave v1alpha1.Wave) time.Duration {
 
 // checkPolicies is called before a stamp is written: what the policies ask for, which
 // the hub saw, is met.
-func (w *world) checkPolicies(p *hubPass, wave string) {
+func (w *simulation) checkPolicies(p *hubPass, wave string) {
 	filled, clusters := 0, 0
 	for _, s := range p.read.Status.Waves {
 		if clusters += int(s.Total); s.Total > 0 {
@@ -138,14 +138,14 @@ func (w *world) checkPolicies(p *hubPass, wave string) {
 
 // checkPace: a wave that gets new entries has no more clusters in progress than the
 // policies and the error budget say.
-func (w *world) checkPace(p *hubPass, wave v1alpha1.WaveStatus) {
+func (s *simulation) checkPace(p *hubPass, wave v1alpha1.WaveStatus) {
 	if !p.hasNewEntries(wave.Name) {
 		return
 	}
-	w.checkBudget(p, wave)
+	s.checkBudget(p, wave)
 	for _, o := range p.bound(wave.Name) {
 		if most := o.Spec.MaxConcurrency; most != nil && int(wave.InProgress) > max(1, share(most, int(wave.Total))) {
-			w.violate("wave %s of %d has %d clusters in progress, policy %s permits %s", wave.Name, wave.Total,
+			s.violate("wave %s of %d has %d clusters in progress, policy %s permits %s", wave.Name, wave.Total,
 				wave.InProgress, o.Name, most)
 		}
 	}
@@ -161,7 +161,7 @@ func (p *hubPass) hasNewEntries(wave string) bool {
 }
 
 // checkPolicyGates is called when a wave is verified: gates of policies were passed.
-func (w *world) checkPolicyGates(p *hubPass, wave v1alpha1.WaveStatus) {
+func (w *simulation) checkPolicyGates(p *hubPass, wave v1alpha1.WaveStatus) {
 	if wave.Total == wave.Removed {
 		return
 	}

@@ -20,10 +20,10 @@ import (
 )
 
 // previousOf is what the executor finds out of an install before it admits it.
-func (w *world) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1alpha1.PreviousRelease {
-	ran, ever := w.lastRan[i.Cluster]
-	if _, known := w.before[i.Cluster]; ever && !known && w.bad && !w.good[ro.Spec.Release.Hash()] {
-		w.before[i.Cluster] = ran
+func (s *simulation) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1alpha1.PreviousRelease {
+	ran, ever := s.lastRan[i.Cluster]
+	if _, known := s.before[i.Cluster]; ever && !known && s.bad && !s.good[ro.Spec.Release.Hash()] {
+		s.before[i.Cluster] = ran
 	}
 	o := &v1alpha1.OperatorInstall{}
 	if i.Stamp.RolloutUID == "" {
@@ -31,7 +31,7 @@ func (w *world) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1alpha1.Pr
 	}
 	o.Spec.Admission = &v1alpha1.Admission{RolloutUID: i.Stamp.RolloutUID, Hash: i.Stamp.Hash, Previous: i.Previous}
 	o.Status.SucceededHash = i.SucceededHash
-	for _, r := range w.rollouts {
+	for _, r := range s.rollouts {
 		if r.now().Spec.Release.Hash() == i.Stamp.Hash {
 			o.Spec.Admission.Release = r.now().Spec.Release
 		}
@@ -42,7 +42,7 @@ func (w *world) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1alpha1.Pr
 // rollbackWorld is a fleet that runs good releases, and then has a bad one rolled
 // out.
 type rollbackWorld struct {
-	*world
+	*simulation
 	bad  *rollout
 	hubs []*hub
 }
@@ -81,7 +81,7 @@ func TestRollbackSimulator(t *testing.T) {
 }
 
 func playRollback(seed uint64) *rollbackWorld {
-	w := &rollbackWorld{hubs: []*hub{{name: "hub-a"}, {name: "hub-b"}}, world: &world{
+	w := &rollbackWorld{hubs: []*hub{{name: "hub-a"}, {name: "hub-b"}}, simulation: &simulation{
 		rng: rand.New(rand.NewPCG(seed, 11)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		installs: []installs{{}}, fleet: []fleet{{}}, good: map[string]bool{},
 		agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{}, left: map[string]bool{},
@@ -94,7 +94,7 @@ func playRollback(seed uint64) *rollbackWorld {
 	}
 	w.calm0()
 	w.start(w.strategy(), true)
-	w.settle(map[*world][]*hub{w.world: w.hubs})
+	w.settle(map[*simulation][]*hub{w.simulation: w.hubs})
 	if w.rng.IntN(2) == 0 { // some clusters run another release
 		w.start(w.strategy(), true)
 		w.muddle(30 + w.rng.IntN(60))
@@ -106,7 +106,7 @@ func playRollback(seed uint64) *rollbackWorld {
 	}
 	w.calm()
 	for range 20 { // the operator's controller looks again whenever nothing moves
-		w.settle(map[*world][]*hub{w.world: w.hubs})
+		w.settle(map[*simulation][]*hub{w.simulation: w.hubs})
 		if w.broken != "" || !w.operate() {
 			break
 		}
@@ -145,7 +145,7 @@ func (w *rollbackWorld) endRunning() {
 }
 
 func (w *rollbackWorld) startBad() {
-	w.world.bad, w.dies = true, w.rng.IntN(2) == 0
+	w.simulation.bad, w.dies = true, w.rng.IntN(2) == 0
 	s := w.strategy()
 	s.OnFailure = pick(w.rng, v1alpha1.FailureRollback, v1alpha1.FailureRollback, v1alpha1.FailurePause)
 	s.Rollback = &v1alpha1.RollbackStrategy{MaxConcurrency: pick(w.rng, nil, new(intstr.FromInt32(1)),
@@ -164,13 +164,13 @@ func (w *rollbackWorld) muddle(steps int) {
 			if w.rng.IntN(12) == 0 {
 				w.active = w.rng.IntN(len(w.hubs))
 			}
-			w.hubs[w.active].step(w.world, false)
+			w.hubs[w.active].step(w.simulation, false)
 		case n < 77:
 			w.work(cluster)
 		case n < 86:
 			w.pass(w.soon())
 		case n < 89:
-			w.hubs[w.rng.IntN(len(w.hubs))].crash(w.world)
+			w.hubs[w.rng.IntN(len(w.hubs))].crash(w.simulation)
 		case n < 92 && w.disturbed:
 			w.setOnline(cluster, !w.clusters()[cluster].Online)
 		case n < 93 && w.disturbed:

@@ -87,22 +87,22 @@ func TestNewRollback(t *testing.T) {
 }
 
 // failing has cluster a updated and cluster b stalled, which ran something before.
-func failing(policy v1alpha1.FailurePolicy) *scene {
-	s := newScene()
-	s.ro.Spec.Strategy.OnFailure = policy
-	s.succeed(0)
-	s.admit(time.Minute, 1)
-	s.Installs[1].Stalled = true
-	for i := range s.Installs {
-		s.Installs[i].Previous = before("1.0.0")
+func failing(policy v1alpha1.FailurePolicy) *fixture {
+	f := newFixture()
+	f.ro.Spec.Strategy.OnFailure = policy
+	f.succeed(0)
+	f.admit(time.Minute, 1)
+	f.Installs[1].Stalled = true
+	for i := range f.Installs {
+		f.Installs[i].Previous = before("1.0.0")
 	}
-	return s
+	return f
 }
 
 func TestRollbackIsDecided(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy v1alpha1.FailurePolicy
-		change func(*scene)
+		change func(*fixture)
 		want   v1alpha1.RolloutPhase
 		says   string
 	}{
@@ -110,49 +110,49 @@ func TestRollbackIsDecided(t *testing.T) {
 			says: "rolled back, as its failure policy says: wave one: 1 cluster failed, 0 allowed: b (Stalled)"},
 		"not by another policy": {policy: v1alpha1.FailurePause, want: v1alpha1.RolloutHalted},
 		"not while failures are allowed": {policy: v1alpha1.FailureRollback,
-			change: func(s *scene) { s.wave(0).MaxFailures = number(1) }, want: v1alpha1.RolloutProgressing},
-		"not where nothing ran before": {policy: v1alpha1.FailureRollback, change: func(s *scene) {
-			for i := range s.Installs {
-				s.Installs[i].Previous = nil
+			change: func(f *fixture) { f.wave(0).MaxFailures = number(1) }, want: v1alpha1.RolloutProgressing},
+		"not where nothing ran before": {policy: v1alpha1.FailureRollback, change: func(f *fixture) {
+			for i := range f.Installs {
+				f.Installs[i].Previous = nil
 			}
 		}, want: v1alpha1.RolloutHalted},
 		"not for a cluster that comes late to a wave that is verified": {policy: v1alpha1.FailureRollback,
-			change: func(s *scene) { s.ro.Status.Waves[0].VerifiedAt = ago(time.Minute) },
+			change: func(f *fixture) { f.ro.Status.Waves[0].VerifiedAt = ago(time.Minute) },
 			want:   v1alpha1.RolloutHalted},
 		"for the first clusters of a wave that had none when it was verified": {policy: v1alpha1.FailureRollback,
-			change: func(s *scene) {
-				s.ro.Status.Waves[0].VerifiedAt = ago(time.Minute)
-				s.Installs[0].SucceededHash, s.Installs[0].Stalled = "", true
+			change: func(f *fixture) {
+				f.ro.Status.Waves[0].VerifiedAt = ago(time.Minute)
+				f.Installs[0].SucceededHash, f.Installs[0].Stalled = "", true
 			}, want: v1alpha1.RolloutRolledBack},
-		"while it is paused": {policy: v1alpha1.FailureRollback, change: func(s *scene) { s.ro.Spec.Paused = true },
+		"while it is paused": {policy: v1alpha1.FailureRollback, change: func(f *fixture) { f.ro.Spec.Paused = true },
 			want: v1alpha1.RolloutRolledBack},
 		"not of a blocked version, whose clusters did not fail": {policy: v1alpha1.FailureRollback,
-			change: func(s *scene) { s.ro.Spec.Blocked = "it loses data" }, want: v1alpha1.RolloutHalted},
-		"by a person": {policy: v1alpha1.FailurePause, change: func(s *scene) {
-			s.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "users complain", Rollback: &v1alpha1.RollbackRequest{}}
+			change: func(f *fixture) { f.ro.Spec.Blocked = "it loses data" }, want: v1alpha1.RolloutHalted},
+		"by a person": {policy: v1alpha1.FailurePause, change: func(f *fixture) {
+			f.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "users complain", Rollback: &v1alpha1.RollbackRequest{}}
 		}, want: v1alpha1.RolloutRolledBack, says: "rolled back: users complain"},
-		"by a person, of a rollout that succeeded": {policy: v1alpha1.FailurePause, change: func(s *scene) {
-			s.ro.Status.Phase = v1alpha1.RolloutSucceeded
-			s.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "users complain", Rollback: &v1alpha1.RollbackRequest{}}
+		"by a person, of a rollout that succeeded": {policy: v1alpha1.FailurePause, change: func(f *fixture) {
+			f.ro.Status.Phase = v1alpha1.RolloutSucceeded
+			f.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "users complain", Rollback: &v1alpha1.RollbackRequest{}}
 		}, want: v1alpha1.RolloutRolledBack},
-		"by a person, where nothing ran before": {policy: v1alpha1.FailurePause, change: func(s *scene) {
-			for i := range s.Installs {
-				s.Installs[i].Previous = nil
+		"by a person, where nothing ran before": {policy: v1alpha1.FailurePause, change: func(f *fixture) {
+			for i := range f.Installs {
+				f.Installs[i].Previous = nil
 			}
-			s.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "users complain", Rollback: &v1alpha1.RollbackRequest{}}
+			f.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "users complain", Rollback: &v1alpha1.RollbackRequest{}}
 		}, want: v1alpha1.RolloutAborted},
-		"once, whatever becomes of the clusters": {policy: v1alpha1.FailureRollback, change: func(s *scene) {
-			s.succeed(0, 1)
-			s.Installs[1].Stalled = false
-			s.ro.Status.Phase, s.ro.Status.Message = v1alpha1.RolloutRolledBack, "it failed"
+		"once, whatever becomes of the clusters": {policy: v1alpha1.FailureRollback, change: func(f *fixture) {
+			f.succeed(0, 1)
+			f.Installs[1].Stalled = false
+			f.ro.Status.Phase, f.ro.Status.Message = v1alpha1.RolloutRolledBack, "it failed"
 		}, want: v1alpha1.RolloutRolledBack, says: "it failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := failing(tc.policy)
+			f := failing(tc.policy)
 			if tc.change != nil {
-				tc.change(s)
+				tc.change(f)
 			}
-			d := rollouts.Next(s.Input)
+			d := rollouts.Next(f.Input)
 			if d.Status.Phase != tc.want || !strings.Contains(d.Status.Message, tc.says) {
 				t.Errorf("%s: %s; want %s: %s", d.Status.Phase, d.Status.Message, tc.want, tc.says)
 			}
@@ -165,72 +165,72 @@ func TestRollbackIsDecided(t *testing.T) {
 
 // goingBack is a rollback of a rollout that had admitted clusters a to c; a and b ran
 // the same before, c another version.
-func goingBack() *scene {
-	s := newScene()
-	s.ro.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-1", UID: "uid-1", Version: "1.2.0", Reason: "it is bad"}
-	s.ro.Spec.Strategy = rollouts.Defaulted(v1alpha1.RolloutStrategy{
+func goingBack() *fixture {
+	f := newFixture()
+	f.ro.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-1", UID: "uid-1", Version: "1.2.0", Reason: "it is bad"}
+	f.ro.Spec.Strategy = rollouts.Defaulted(v1alpha1.RolloutStrategy{
 		Waves: []v1alpha1.Wave{{Name: rollouts.RollbackWave, MaxConcurrency: number(1)}}})
-	s.ro.Spec.Release = v1alpha1.Release{Package: "echo", Channel: "stable", Version: "1.1.0", Bundle: "echo.v1.1.0"}
-	s.ro.Status.ReleaseHash = s.ro.Spec.Release.Hash()
-	s.ro.Status.Waves = []v1alpha1.WaveStatus{{Name: rollouts.RollbackWave, Phase: v1alpha1.WaveUpdating}}
-	for i := range s.Installs {
-		install := &s.Installs[i]
+	f.ro.Spec.Release = v1alpha1.Release{Package: "echo", Channel: "stable", Version: "1.1.0", Bundle: "echo.v1.1.0"}
+	f.ro.Status.ReleaseHash = f.ro.Spec.Release.Hash()
+	f.ro.Status.Waves = []v1alpha1.WaveStatus{{Name: rollouts.RollbackWave, Phase: v1alpha1.WaveUpdating}}
+	for i := range f.Installs {
+		install := &f.Installs[i]
 		install.Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "bad", AdmittedAt: noon.Add(-time.Minute)}
 		install.Wave, install.Previous = rollouts.RollbackWave, before("1.1.0")
 	}
-	s.Installs[2].Previous = before("1.0.0")
-	s.Installs[3].Stamp.RolloutUID, s.Installs[3].Rollout = "uid-0", "echo-0"
-	return s
+	f.Installs[2].Previous = before("1.0.0")
+	f.Installs[3].Stamp.RolloutUID, f.Installs[3].Rollout = "uid-0", "echo-0"
+	return f
 }
 
 // done has the rollback of a cluster admitted a minute ago, and succeeded or not.
-func (s *scene) done(i int, succeeded bool) {
-	hash := rollouts.ReleaseFor(s.ro, s.Installs[i].Previous).Hash()
-	s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-2", Hash: hash, AdmittedAt: noon.Add(-time.Minute)}
-	s.Installs[i].SucceededHash = ""
-	if s.Installs[i].Stalled = !succeeded; succeeded {
-		s.Installs[i].SucceededHash, s.Installs[i].Ready = hash, true
+func (f *fixture) done(i int, succeeded bool) {
+	hash := rollouts.ReleaseFor(f.ro, f.Installs[i].Previous).Hash()
+	f.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-2", Hash: hash, AdmittedAt: noon.Add(-time.Minute)}
+	f.Installs[i].SucceededHash = ""
+	if f.Installs[i].Stalled = !succeeded; succeeded {
+		f.Installs[i].SucceededHash, f.Installs[i].Ready = hash, true
 	}
 }
 
 func TestRollback(t *testing.T) {
 	for name, tc := range map[string]struct {
-		given func(*scene)
+		given func(*fixture)
 		want  string
 	}{
-		"only clusters that were admitted": {given: func(s *scene) {
-			s.ro.Status.PlanHash = ""
-			for i := range s.Installs {
-				s.Installs[i].Rollout = "echo-1"
+		"only clusters that were admitted": {given: func(f *fixture) {
+			f.ro.Status.PlanHash = ""
+			for i := range f.Installs {
+				f.Installs[i].Rollout = "echo-1"
 			}
 		}, want: "Assign a to rollback, Assign b to rollback, Assign c to rollback, Pending, rollback Updating: " +
 			"freezing the membership: 0 of 3 clusters have their wave"},
-		"as many at a time as it may": {given: func(*scene) {},
+		"as many at a time as it may": {given: func(*fixture) {},
 			want: "Progressing, rollback Updating, batch a: wave rollback: 0 of 3 clusters updated, 3 in progress"},
-		"a failure holds up no other cluster": {given: func(s *scene) { s.done(0, false) },
+		"a failure holds up no other cluster": {given: func(f *fixture) { f.done(0, false) },
 			want: "Progressing, rollback Updating, batch b: wave rollback: 0 of 3 clusters updated, 2 in progress"},
-		"it halts when nothing else is left": {given: func(s *scene) {
-			s.done(0, false)
-			s.done(1, true)
-			s.done(2, true)
+		"it halts when nothing else is left": {given: func(f *fixture) {
+			f.done(0, false)
+			f.done(1, true)
+			f.done(2, true)
 		}, want: "Halted, rollback Updating: wave rollback: 1 cluster failed, 0 allowed: a (Stalled); nothing more " +
 			"is admitted until it recovers: repair, pause or retry it, or set another version"},
-		"each to what it ran before": {given: func(s *scene) {
-			s.done(0, true)
-			s.done(1, true)
-			s.done(2, true)
+		"each to what it ran before": {given: func(f *fixture) {
+			f.done(0, true)
+			f.done(1, true)
+			f.done(2, true)
 		}, want: "Succeeded, rollback Verified: 3 of 3 clusters updated"},
-		"those that are offline follow later": {given: func(s *scene) {
-			for i := range s.Clusters {
-				s.Clusters[i].Online, s.Clusters[i].OfflineReason = false, v1alpha1.ReasonAgentOffline
+		"those that are offline follow later": {given: func(f *fixture) {
+			for i := range f.Clusters {
+				f.Clusters[i].Online, f.Clusters[i].OfflineReason = false, v1alpha1.ReasonAgentOffline
 			}
-			s.Now = noon.Add(time.Hour)
+			f.Now = noon.Add(time.Hour)
 		}, want: "Succeeded, rollback Verified: 0 of 3 clusters updated, 3 deferred until they are back"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := goingBack()
-			tc.given(s)
-			if got := told(rollouts.Next(s.Input)); got != tc.want {
+			f := goingBack()
+			tc.given(f)
+			if got := summarize(rollouts.Next(f.Input)); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})

@@ -15,141 +15,141 @@ import (
 )
 
 // soaking makes the first wave soak for ten minutes, of which one has passed.
-func (s *scene) soaking() {
-	s.wave(0).Soak.Duration = 10 * time.Minute
-	s.succeed(0, 1)
-	s.ro.Status.Waves[0] = v1alpha1.WaveStatus{
+func (f *fixture) soaking() {
+	f.wave(0).Soak.Duration = 10 * time.Minute
+	f.succeed(0, 1)
+	f.ro.Status.Waves[0] = v1alpha1.WaveStatus{
 		Name: "one", Phase: v1alpha1.WaveSoaking, Updated: 2, UpdatedAt: ago(time.Minute),
 		WaveCounts: v1alpha1.WaveCounts{Total: 2, Succeeded: 2},
 	}
 }
 
 // unready makes a cluster not Ready, which the hub saw first so long ago.
-func (s *scene) unready(since time.Duration, cluster int) {
-	s.Installs[cluster].Ready = false
-	s.ro.Status.Unready = append(s.ro.Status.Unready,
-		v1alpha1.UnreadyCluster{Cluster: s.Installs[cluster].Cluster, Since: *ago(since)})
-	s.ro.Status.Waves[0].InterruptedAt = ago(since)
+func (f *fixture) unready(since time.Duration, cluster int) {
+	f.Installs[cluster].Ready = false
+	f.ro.Status.Unready = append(f.ro.Status.Unready,
+		v1alpha1.UnreadyCluster{Cluster: f.Installs[cluster].Cluster, Since: *ago(since)})
+	f.ro.Status.Waves[0].InterruptedAt = ago(since)
 }
 
 func TestSoakJudges(t *testing.T) {
 	t.Parallel()
-	judge(t, map[string]situation{
+	judge(t, map[string]decisionCase{
 		"a cluster that is not Ready any more holds the wave": {
-			given: func(s *scene) { s.soaking(); s.Installs[0].Ready = false },
+			given: func(f *fixture) { f.soaking(); f.Installs[0].Ready = false },
 			want: "Progressing, one Soaking, two Waiting: wave one: 1 cluster is not Ready (a) and counts as failed " +
 				"at 2026-03-01T12:01:00Z unless it recovers; the soak waits meanwhile, 1 of 2 clusters updated",
 		},
 		"also where there is no soak": {
-			given: func(s *scene) { s.succeed(0, 1); s.Installs[0].Ready = false },
+			given: func(f *fixture) { f.succeed(0, 1); f.Installs[0].Ready = false },
 			want: "Progressing, one Soaking, two Waiting: wave one: 1 cluster is not Ready (a) and counts as failed " +
 				"at 2026-03-01T12:01:00Z unless it recovers; the soak waits meanwhile, 1 of 2 clusters updated",
 		},
 		"and also when the soak would be over": {
-			given: func(s *scene) { s.soaking(); s.ro.Status.Waves[0].UpdatedAt = ago(time.Hour); s.unready(0, 0) },
+			given: func(f *fixture) { f.soaking(); f.ro.Status.Waves[0].UpdatedAt = ago(time.Hour); f.unready(0, 0) },
 			want: "Progressing, one Soaking, two Waiting: wave one: 1 cluster is not Ready (a) and counts as failed " +
 				"at 2026-03-01T12:01:00Z unless it recovers; the soak waits meanwhile, 1 of 2 clusters updated",
 		},
 		"after its grace it counts as failed": {
-			given: func(s *scene) { s.soaking(); s.unready(time.Minute, 0) },
+			given: func(f *fixture) { f.soaking(); f.unready(time.Minute, 0) },
 			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (NotReady); nothing " +
 				"more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"the grace is the wave's": {
-			given: func(s *scene) {
-				s.soaking()
-				s.wave(0).UnreadyGrace.Duration = 5 * time.Minute
-				s.unready(time.Minute, 0)
+			given: func(f *fixture) {
+				f.soaking()
+				f.wave(0).UnreadyGrace.Duration = 5 * time.Minute
+				f.unready(time.Minute, 0)
 			},
 			want: "Progressing, one Soaking, two Waiting: wave one: 1 cluster is not Ready (a) and counts as failed " +
 				"at 2026-03-01T12:04:00Z unless it recovers; the soak waits meanwhile, 1 of 2 clusters updated",
 		},
 		"the policy is abort": {
-			given: func(s *scene) {
-				s.soaking()
-				s.ro.Spec.Strategy.OnFailure = v1alpha1.FailureAbort
-				s.unready(time.Minute, 0)
+			given: func(f *fixture) {
+				f.soaking()
+				f.ro.Spec.Strategy.OnFailure = v1alpha1.FailureAbort
+				f.unready(time.Minute, 0)
 			},
 			want: "Aborted, one Updating, two Waiting: aborted, as its failure policy says: wave one: 1 cluster " +
 				"failed, 0 allowed: a (NotReady)",
 		},
 		"a failure that is tolerated does not hold the soak up": {
-			given: func(s *scene) {
-				s.soaking()
-				s.wave(0).MaxFailures = number(1)
-				s.unready(time.Minute, 0)
+			given: func(f *fixture) {
+				f.soaking()
+				f.wave(0).MaxFailures = number(1)
+				f.unready(time.Minute, 0)
 			},
 			want: "Progressing, one Soaking, two Waiting: wave one soaks until 2026-03-01T12:10:00Z: 1 of 2 " +
 				"clusters updated",
 		},
 		"stalled after it succeeded": {
-			given: func(s *scene) { s.soaking(); s.unready(time.Minute, 0); s.Installs[0].Stalled = true },
+			given: func(f *fixture) { f.soaking(); f.unready(time.Minute, 0); f.Installs[0].Stalled = true },
 			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (NotReady); nothing " +
 				"more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"a person pauses the one that failed": {
-			given: func(s *scene) { s.soaking(); s.unready(time.Minute, 0); s.Clusters[0].Paused = true },
+			given: func(f *fixture) { f.soaking(); f.unready(time.Minute, 0); f.Clusters[0].Paused = true },
 			want: "Progressing, one Soaking, two Waiting: wave one soaks until 2026-03-01T12:10:00Z: 1 of 2 " +
 				"clusters updated",
 		},
 		"offline: what it reported last may not be so any more": {
-			given: func(s *scene) { s.soaking(); s.Clusters[0].Online = false },
+			given: func(f *fixture) { f.soaking(); f.Clusters[0].Online = false },
 			want: "Progressing, one Soaking, two Waiting: wave one soaks until 2026-03-01T12:09:00Z: 1 of 2 " +
 				"clusters updated",
 		},
 		"the only canary is offline: it proves nothing": {
-			given: func(s *scene) {
-				s.soaking()
-				s.ro.Status.Waves[0].UpdatedAt = ago(time.Hour)
-				s.Clusters[0].Online, s.Clusters[1].Online = false, false
+			given: func(f *fixture) {
+				f.soaking()
+				f.ro.Status.Waves[0].UpdatedAt = ago(time.Hour)
+				f.Clusters[0].Online, f.Clusters[1].Online = false, false
 			},
 			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline, " +
 				"paused or held back (a, b); bring them back, take them out of the selection, or raise maxDeferred",
 		},
 		"it was not Ready and is offline: silence heals nothing": {
-			given: func(s *scene) { s.soaking(); s.unready(time.Minute, 0); s.Clusters[0].Online = false },
+			given: func(f *fixture) { f.soaking(); f.unready(time.Minute, 0); f.Clusters[0].Online = false },
 			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (NotReady); nothing " +
 				"more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"offline counts as failed where the policy says so": {
-			given: func(s *scene) {
-				s.soaking()
-				s.ro.Spec.Strategy.Offline = v1alpha1.OfflineFail
-				s.Clusters[0].Online, s.Clusters[0].OfflineReason = false, v1alpha1.ReasonAPIServerUnreachable
+			given: func(f *fixture) {
+				f.soaking()
+				f.ro.Spec.Strategy.Offline = v1alpha1.OfflineFail
+				f.Clusters[0].Online, f.Clusters[0].OfflineReason = false, v1alpha1.ReasonAPIServerUnreachable
 			},
 			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a " +
 				"(APIServerUnreachable); nothing more is admitted until it recovers: repair, pause or retry it, or " +
 				"set another version",
 		},
 		"the release is there from an earlier rollout, and not Ready": {
-			given: func(s *scene) {
+			given: func(f *fixture) {
 				for i := range 2 {
-					s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "new"}
-					s.Installs[i].SucceededHash = "new"
+					f.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "new"}
+					f.Installs[i].SucceededHash = "new"
 				}
-				s.Installs[1].Ready = true
+				f.Installs[1].Ready = true
 			},
 			want: "Progressing, one Soaking, two Waiting: wave one: 1 cluster is not Ready (a) and counts as failed " +
 				"at 2026-03-01T12:01:00Z unless it recovers; the soak waits meanwhile, 1 of 2 clusters updated",
 		},
 		"a verified wave is not judged": {
-			given: func(s *scene) { s.verified(); s.Installs[0].Ready = false; s.Clusters[1].Online = false },
+			given: func(f *fixture) { f.verified(); f.Installs[0].Ready = false; f.Clusters[1].Online = false },
 			want: "Progressing, one Verified, two Updating, batch c d: wave two: 0 of 2 clusters updated, 2 in " +
 				"progress",
 		},
 		"a wave that is not reached is not judged": {
-			given: func(s *scene) {
-				s.admit(0, 0, 1)
-				s.succeed(2)
-				s.Installs[2].Ready = false
+			given: func(f *fixture) {
+				f.admit(0, 0, 1)
+				f.succeed(2)
+				f.Installs[2].Ready = false
 			},
 			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 2 in progress",
 		},
 		"an unready cluster takes a slot": {
-			given: func(s *scene) {
-				s.wave(0).MaxConcurrency = number(1)
-				s.succeed(0)
-				s.Installs[0].Ready = false
+			given: func(f *fixture) {
+				f.wave(0).MaxConcurrency = number(1)
+				f.succeed(0)
+				f.Installs[0].Ready = false
 			},
 			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
@@ -161,48 +161,48 @@ func TestSoakClock(t *testing.T) {
 	t.Parallel()
 	type clock struct{ UpdatedAt, InterruptedAt *metav1.Time }
 	tests := map[string]struct {
-		given func(*scene)
+		given func(*fixture)
 		want  clock
 	}{
 		"it begins with the last success": {
-			given: func(s *scene) { s.soaking(); s.ro.Status.Waves[0].Updated = 1 },
+			given: func(f *fixture) { f.soaking(); f.ro.Status.Waves[0].Updated = 1 },
 			want:  clock{UpdatedAt: ago(0)},
 		},
-		"it goes on": {given: (*scene).soaking, want: clock{UpdatedAt: ago(time.Minute)}},
+		"it goes on": {given: (*fixture).soaking, want: clock{UpdatedAt: ago(time.Minute)}},
 		"it stands still while a cluster is not Ready": {
-			given: func(s *scene) { s.soaking(); s.Installs[0].Ready = false },
+			given: func(f *fixture) { f.soaking(); f.Installs[0].Ready = false },
 			want:  clock{UpdatedAt: ago(time.Minute), InterruptedAt: ago(0)},
 		},
 		"it goes on from where it stood": {
-			given: func(s *scene) { s.soaking(); s.unready(20*time.Second, 0); s.Installs[0].Ready = true },
+			given: func(f *fixture) { f.soaking(); f.unready(20*time.Second, 0); f.Installs[0].Ready = true },
 			want:  clock{UpdatedAt: ago(40 * time.Second)},
 		},
 		"a success that is not Ready yet": {
-			given: func(s *scene) { s.soaking(); s.ro.Status.Waves[0].Updated = 1; s.Installs[0].Ready = false },
+			given: func(f *fixture) { f.soaking(); f.ro.Status.Waves[0].Updated = 1; f.Installs[0].Ready = false },
 			want:  clock{UpdatedAt: ago(0), InterruptedAt: ago(0)},
 		},
 		"it starts again once failures are put right": {
-			given: func(s *scene) {
-				s.soaking()
-				s.ro.Status.Phase, s.ro.Status.Waves[0].Failed = v1alpha1.RolloutHalted, 1
+			given: func(f *fixture) {
+				f.soaking()
+				f.ro.Status.Phase, f.ro.Status.Waves[0].Failed = v1alpha1.RolloutHalted, 1
 			},
 			want: clock{UpdatedAt: ago(0)},
 		},
 		"it starts again once a cluster that had failed is Ready": {
-			given: func(s *scene) { s.soaking(); s.unready(2*time.Minute, 0); s.Installs[0].Ready = true },
+			given: func(f *fixture) { f.soaking(); f.unready(2*time.Minute, 0); f.Installs[0].Ready = true },
 			want:  clock{UpdatedAt: ago(0)},
 		},
 		"it does not for a cluster that was offline": {
-			given: func(s *scene) { s.soaking(); s.ro.Status.Waves[0].Succeeded, s.ro.Status.Waves[0].Deferred = 1, 1 },
+			given: func(f *fixture) { f.soaking(); f.ro.Status.Waves[0].Succeeded, f.ro.Status.Waves[0].Deferred = 1, 1 },
 			want:  clock{UpdatedAt: ago(time.Minute)},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene()
-			test.given(s)
-			w := rollouts.Next(s.Input).Status.Waves[0]
+			f := newFixture()
+			test.given(f)
+			w := rollouts.Next(f.Input).Status.Waves[0]
 			if diff := cmp.Diff(test.want, clock{w.UpdatedAt, w.InterruptedAt}); diff != "" {
 				t.Errorf("the soak's clock (-want +got):\n%s", diff)
 			}
@@ -214,11 +214,11 @@ func TestSoakClock(t *testing.T) {
 // of the cluster says.
 func TestUnreadyIsRemembered(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.soaking()
-	s.unready(30*time.Second, 0)
-	s.Installs[1].Ready = false
-	d := rollouts.Next(s.Input)
+	f := newFixture()
+	f.soaking()
+	f.unready(30*time.Second, 0)
+	f.Installs[1].Ready = false
+	d := rollouts.Next(f.Input)
 	want := []v1alpha1.UnreadyCluster{{Cluster: "a", Since: *ago(30 * time.Second)}, {Cluster: "b", Since: *ago(0)}}
 	if diff := cmp.Diff(want, d.Status.Unready); diff != "" {
 		t.Errorf("not Ready (-want +got):\n%s", diff)
@@ -227,9 +227,9 @@ func TestUnreadyIsRemembered(t *testing.T) {
 		t.Errorf("recheck after %s, want the end of the first grace", d.RecheckAfter)
 	}
 	for i := range 2 {
-		s.Installs[i].Ready = true
+		f.Installs[i].Ready = true
 	}
-	if d := rollouts.Next(s.Input); d.Status.Unready != nil {
+	if d := rollouts.Next(f.Input); d.Status.Unready != nil {
 		t.Errorf("Ready again, and %v is remembered as not Ready", d.Status.Unready)
 	}
 }
@@ -238,10 +238,10 @@ func TestUnreadyIsRemembered(t *testing.T) {
 // about the rollout, so its counts do not change.
 func TestVerifiedWaveKeepsItsCounts(t *testing.T) {
 	t.Parallel()
-	s := newScene()
-	s.verified()
-	s.Installs[0].Ready, s.Clusters[1].Online = false, false
-	d := rollouts.Next(s.Input)
+	f := newFixture()
+	f.verified()
+	f.Installs[0].Ready, f.Clusters[1].Online = false, false
+	d := rollouts.Next(f.Input)
 	want := v1alpha1.WaveCounts{Total: 2, Succeeded: 2}
 	if diff := cmp.Diff(want, d.Status.Waves[0].WaveCounts); diff != "" || d.Status.Unready != nil {
 		t.Errorf("counts of a verified wave (-want +got):\n%s\nnot Ready: %v", diff, d.Status.Unready)

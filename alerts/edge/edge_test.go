@@ -30,8 +30,8 @@ import (
 // limit bounds every wait.
 const limit = 3 * time.Minute
 
-// world is an agent's registry, a sender, and a receiver.
-type world struct {
+// fixture is an agent's registry, a sender, and a receiver.
+type fixture struct {
 	*testing.T
 	sender *Sender
 	// succeeded is what the agent says of its operator's CSV, and deletes with the operator.
@@ -46,9 +46,9 @@ type world struct {
 	reports []error
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{T: t, now: time.Now().Truncate(time.Minute), status: http.StatusNoContent}
+	f := &fixture{T: t, now: time.Now().Truncate(time.Minute), status: http.StatusNoContent}
 	registry := prometheus.NewRegistry()
 	of := func(name string) *prometheus.GaugeVec {
 		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name,
@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	}
 	of(series.OperatorExpected)
 	of(series.OperatorUpgrading).WithLabelValues("fleet", "echo").Set(0)
-	w.succeeded = of(series.OperatorCSVSucceeded)
+	f.succeeded = of(series.OperatorCSVSucceeded)
 	rules, err := slo.BuildPart(slo.Set{Default: slo.DefaultProfile()}, slo.Edge)
 	if err != nil {
 		t.Fatal(err)
@@ -68,87 +68,87 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	receiver := httptest.NewServer(http.HandlerFunc(w.receive))
+	receiver := httptest.NewServer(http.HandlerFunc(f.receive))
 	t.Cleanup(receiver.Close)
-	w.sender, err = NewSender(evaluator, Options{Registry: registry, URL: receiver.URL + "/api/v1/write",
-		Client: http.DefaultClient, Metrics: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
+	f.sender, err = NewSender(evaluator, Options{Registry: registry, URL: receiver.URL + "/api/v1/write",
+		Client: http.DefaultClient, Metrics: prometheus.NewRegistry(), Now: func() time.Time { return f.now },
 		Report: func(err error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.reports = append(w.reports, err)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.reports = append(f.reports, err)
 		}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return f
 }
 
-func (w *world) receive(out http.ResponseWriter, in *http.Request) {
+func (f *fixture) receive(out http.ResponseWriter, in *http.Request) {
 	body, err := io.ReadAll(in.Body)
 	if err != nil {
-		w.Error(err)
+		f.Error(err)
 	}
 	raw, err := snappy.Decode(nil, body)
 	if err != nil {
-		w.Error(err)
+		f.Error(err)
 	}
 	var request prompb.WriteRequest
 	if err := request.Unmarshal(raw); err != nil {
-		w.Error(err)
+		f.Error(err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asked++
-	for name, values := range w.header {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	for name, values := range f.header {
 		out.Header()[name] = values
 	}
-	out.WriteHeader(w.status)
-	if w.status/100 == 2 {
-		w.arrived = append(w.arrived, request.Timeseries...)
+	out.WriteHeader(f.status)
+	if f.status/100 == 2 {
+		f.arrived = append(f.arrived, request.Timeseries...)
 	}
 }
 
 // answers sets what the receiver answers from now on, and returns how many requests it had before.
-func (w *world) answers(status int, header http.Header) (asked int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.status, w.header = status, header
-	return w.asked
+func (f *fixture) answers(status int, header http.Header) (asked int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status, f.header = status, header
+	return f.asked
 }
 
 // minute makes the slices of a minute.
-func (w *world) minute() {
-	w.Helper()
-	w.now = w.now.Add(time.Minute)
-	if err := w.sender.Observe(w.Context(), true); err != nil {
-		w.Fatal(err)
+func (f *fixture) minute() {
+	f.Helper()
+	f.now = f.now.Add(time.Minute)
+	if err := f.sender.Observe(f.Context(), true); err != nil {
+		f.Fatal(err)
 	}
 }
 
 // eventually polls what the receiver has seen.
-func (w *world) eventually(what string, ok func() bool) {
-	w.Helper()
+func (f *fixture) eventually(what string, ok func() bool) {
+	f.Helper()
 	deadline, tick := time.After(limit), time.NewTicker(10*time.Millisecond)
 	defer tick.Stop()
 	for {
-		w.mu.Lock()
+		f.mu.Lock()
 		done := ok()
-		w.mu.Unlock()
+		f.mu.Unlock()
 		if done {
 			return
 		}
 		select {
 		case <-deadline:
-			w.Fatalf("not so: %s", what)
+			f.Fatalf("not so: %s", what)
 		case <-tick.C:
 		}
 	}
 }
 
 // slices are the values of the slices of csv that arrived, in their order.
-func (w *world) slices() []float64 {
+func (f *fixture) slices() []float64 {
 	var out []float64
-	for _, s := range w.arrived {
+	for _, s := range f.arrived {
 		l := prompbLabels(s)
 		if l.Get(model.MetricNameLabel) == series.SLIBad && l.Get(series.SLI) == "csv" &&
 			l.Get(series.Operator) == "echo" &&
@@ -167,29 +167,29 @@ func prompbLabels(s prompb.TimeSeries) labels.Labels {
 // TestSenderThroughAnOutage has a receiver that is away for some minutes, one of which is bad: all of it arrives.
 func TestSenderThroughAnOutage(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w := newWorld(t)
-	go w.sender.send(t.Context())
-	w.minute()
-	w.eventually("the first slice arrives", func() bool { return slices.Equal(w.slices(), []float64{0}) })
+	f := newFixture(t)
+	go f.sender.send(t.Context())
+	f.minute()
+	f.eventually("the first slice arrives", func() bool { return slices.Equal(f.slices(), []float64{0}) })
 
-	w.answers(http.StatusServiceUnavailable, http.Header{"Retry-After": {"1"}})
-	w.succeeded.WithLabelValues("fleet", "echo").Set(0)
-	w.minute()
-	w.eventually("the failure is reported once", func() bool { return w.asked >= 3 && len(w.reports) == 1 })
-	w.succeeded.WithLabelValues("fleet", "echo").Set(1)
-	w.minute()
-	before := w.answers(http.StatusTooManyRequests, http.Header{"Retry-After": {"1"}})
-	w.eventually("it goes on asking after 429", func() bool { return w.asked >= before+2 })
-	if n := testutil.ToFloat64(w.sender.sent); n == 0 || w.sender.outbox.waiting() == 0 {
-		t.Errorf("%v samples are sent, and %d wait", n, w.sender.outbox.waiting())
+	f.answers(http.StatusServiceUnavailable, http.Header{"Retry-After": {"1"}})
+	f.succeeded.WithLabelValues("fleet", "echo").Set(0)
+	f.minute()
+	f.eventually("the failure is reported once", func() bool { return f.asked >= 3 && len(f.reports) == 1 })
+	f.succeeded.WithLabelValues("fleet", "echo").Set(1)
+	f.minute()
+	before := f.answers(http.StatusTooManyRequests, http.Header{"Retry-After": {"1"}})
+	f.eventually("it goes on asking after 429", func() bool { return f.asked >= before+2 })
+	if n := testutil.ToFloat64(f.sender.sent); n == 0 || f.sender.outbox.waiting() == 0 {
+		t.Errorf("%v samples are sent, and %d wait", n, f.sender.outbox.waiting())
 	}
-	w.answers(http.StatusNoContent, nil)
-	w.eventually("the others arrive", func() bool { return slices.Equal(w.slices(), []float64{0, 1, 0}) })
-	w.eventually("the end of the failure is reported", func() bool {
-		return len(w.reports) == 2 && w.reports[1] == nil
+	f.answers(http.StatusNoContent, nil)
+	f.eventually("the others arrive", func() bool { return slices.Equal(f.slices(), []float64{0, 1, 0}) })
+	f.eventually("the end of the failure is reported", func() bool {
+		return len(f.reports) == 2 && f.reports[1] == nil
 	})
 	for _, reason := range []string{droppedOld, droppedRefused} {
-		if n := testutil.ToFloat64(w.sender.dropped.WithLabelValues(reason)); n != 0 {
+		if n := testutil.ToFloat64(f.sender.dropped.WithLabelValues(reason)); n != 0 {
 			t.Errorf("%v samples are dropped: %s", n, reason)
 		}
 	}
@@ -198,33 +198,33 @@ func TestSenderThroughAnOutage(t *testing.T) {
 // TestSenderDropsWhatIsRefused goes on after samples that the receiver does not take, and says how many they were.
 func TestSenderDropsWhatIsRefused(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w := newWorld(t)
-	w.answers(http.StatusBadRequest, nil)
-	go w.sender.send(t.Context())
-	w.minute()
-	w.eventually("it is reported", func() bool { return len(w.reports) == 1 && w.reports[0] != nil })
-	if n := testutil.ToFloat64(w.sender.dropped.WithLabelValues(droppedRefused)); n < 1 {
+	f := newFixture(t)
+	f.answers(http.StatusBadRequest, nil)
+	go f.sender.send(t.Context())
+	f.minute()
+	f.eventually("it is reported", func() bool { return len(f.reports) == 1 && f.reports[0] != nil })
+	if n := testutil.ToFloat64(f.sender.dropped.WithLabelValues(droppedRefused)); n < 1 {
 		t.Errorf("%v samples are dropped", n)
 	}
-	if asked := w.answers(http.StatusNoContent, nil); asked != 1 {
+	if asked := f.answers(http.StatusNoContent, nil); asked != 1 {
 		t.Errorf("a request that was refused was sent %d times", asked)
 	}
-	w.minute()
-	w.eventually("the next slice arrives", func() bool { return slices.Equal(w.slices(), []float64{0}) })
+	f.minute()
+	f.eventually("the next slice arrives", func() bool { return slices.Equal(f.slices(), []float64{0}) })
 }
 
 // TestSenderDropsTheOldest keeps two hours, also while nobody takes anything, and counts what it drops.
 func TestSenderDropsTheOldest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	for range 3 * 60 {
-		w.minute()
+		f.minute()
 	}
-	oldest, ok := w.sender.outbox.next()
-	if !ok || w.now.Sub(oldest.at) > slo.OutOfOrderWindow {
-		t.Errorf("the oldest samples are of %s ago", w.now.Sub(oldest.at))
+	oldest, ok := f.sender.outbox.next()
+	if !ok || f.now.Sub(oldest.at) > slo.OutOfOrderWindow {
+		t.Errorf("the oldest samples are of %s ago", f.now.Sub(oldest.at))
 	}
-	waiting, dropped := w.sender.outbox.waiting(), testutil.ToFloat64(w.sender.dropped.WithLabelValues(droppedOld))
+	waiting, dropped := f.sender.outbox.waiting(), testutil.ToFloat64(f.sender.dropped.WithLabelValues(droppedOld))
 	if dropped < 50 || float64(waiting) < 1.9*dropped || float64(waiting) > 2.2*dropped {
 		t.Errorf("%d samples wait, and %v are dropped; want two hours and one", waiting, dropped)
 	}
@@ -244,14 +244,14 @@ func TestSenderDropsTheOldest(t *testing.T) {
 // TestSeriesEnd marks the end of a series as Prometheus does, so that nobody takes its last value for the present one.
 func TestSeriesEnd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.succeeded.WithLabelValues("fleet", "echo").Set(0)
-	w.minute()
-	w.succeeded.DeleteLabelValues("fleet", "echo")
-	w.minute()
-	w.minute()
+	f := newFixture(t)
+	f.succeeded.WithLabelValues("fleet", "echo").Set(0)
+	f.minute()
+	f.succeeded.DeleteLabelValues("fleet", "echo")
+	f.minute()
+	f.minute()
 	var values [][]float64
-	for _, b := range w.sender.outbox.batches {
+	for _, b := range f.sender.outbox.batches {
 		var bad []float64
 		for _, s := range b.samples {
 			if s.Labels.Get(model.MetricNameLabel) == series.SLIBadSlice {

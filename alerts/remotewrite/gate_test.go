@@ -27,8 +27,8 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// world is a gate, the store behind it, and what arrived there.
-type world struct {
+// fixture is a gate, the store behind it, and what arrived there.
+type fixture struct {
 	*testing.T
 	gate *Gate
 	now  time.Time
@@ -41,27 +41,27 @@ type world struct {
 	store  *httptest.Server
 }
 
-func newWorld(t *testing.T, limits Limits) *world {
+func newFixture(t *testing.T, limits Limits) *fixture {
 	t.Helper()
-	w := &world{T: t, now: time.Unix(1_800_000_000, 0), answer: func(out http.ResponseWriter) {
+	f := &fixture{T: t, now: time.Unix(1_800_000_000, 0), answer: func(out http.ResponseWriter) {
 		out.WriteHeader(http.StatusNoContent)
 	}}
-	w.store = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+	f.store = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		body, err := io.ReadAll(in.Body)
 		if err != nil {
 			t.Error(err)
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.arrived, w.bodies = append(w.arrived, in), append(w.bodies, body)
-		w.answer(out)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.arrived, f.bodies = append(f.arrived, in), append(f.bodies, body)
+		f.answer(out)
 	}))
-	t.Cleanup(w.store.Close)
-	store, err := url.Parse(w.store.URL + "/api/v1/push")
+	t.Cleanup(f.store.Close)
+	store, err := url.Parse(f.store.URL + "/api/v1/push")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.gate, err = New(Options{
+	f.gate, err = New(Options{
 		Authenticate: func(_ context.Context, token string) (string, error) {
 			switch cluster, ok := strings.CutPrefix(token, "token-of-"); {
 			case ok:
@@ -72,18 +72,18 @@ func newWorld(t *testing.T, limits Limits) *world {
 			return "", fmt.Errorf("%w: rubbish", ErrUnauthenticated)
 		},
 		Names: series.Travelling(), Limits: limits, Metrics: prometheus.NewRegistry(),
-		Now:   func() time.Time { return w.now },
+		Now:   func() time.Time { return f.now },
 		Store: Store{URL: store, Client: http.DefaultClient, Header: http.Header{"X-Scope-Orgid": {"fleet"}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return f
 }
 
 // send sends a body as a cluster.
-func (w *world) send(token, contentType string, body []byte) *httptest.ResponseRecorder {
-	w.Helper()
+func (f *fixture) send(token, contentType string, body []byte) *httptest.ResponseRecorder {
+	f.Helper()
 	request := httptest.NewRequest(http.MethodPost, "/api/v1/write", bytes.NewReader(body))
 	request.Header.Set("Content-Type", contentType)
 	request.Header.Set("Content-Encoding", "snappy")
@@ -92,14 +92,14 @@ func (w *world) send(token, contentType string, body []byte) *httptest.ResponseR
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer := httptest.NewRecorder()
-	w.gate.ServeHTTP(answer, request)
+	f.gate.ServeHTTP(answer, request)
 	return answer
 }
 
-func (w *world) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.arrived)
+func (f *fixture) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.arrived)
 }
 
 const (
@@ -151,26 +151,26 @@ func TestGatePasses(t *testing.T) {
 		v2: ofV2(t, labels.FromStrings("__name__", series.SLIBad, "cluster", "prod-eu", "operator", "echo"),
 			labels.FromStrings("__name__", series.SlicesRecorded, "cluster", "prod-eu")),
 	} {
-		w := newWorld(t, Limits{})
-		w.answer = func(out http.ResponseWriter) {
+		f := newFixture(t, Limits{})
+		f.answer = func(out http.ResponseWriter) {
 			out.Header().Set("X-Prometheus-Remote-Write-Samples-Written", "2")
 			out.WriteHeader(http.StatusNoContent)
 		}
-		got := w.send("token-of-prod-eu", contentType, body)
-		if got.Code != http.StatusNoContent || w.count() != 1 {
+		got := f.send("token-of-prod-eu", contentType, body)
+		if got.Code != http.StatusNoContent || f.count() != 1 {
 			t.Fatalf("%s: %d %s", contentType, got.Code, got.Body)
 		}
 		if got.Header().Get("X-Prometheus-Remote-Write-Samples-Written") != "2" {
 			t.Errorf("%s: the sender is not told how many samples were written", contentType)
 		}
-		there := w.arrived[0]
-		if !bytes.Equal(w.bodies[0], body) || there.Header.Get("Content-Type") != contentType ||
+		there := f.arrived[0]
+		if !bytes.Equal(f.bodies[0], body) || there.Header.Get("Content-Type") != contentType ||
 			there.Header.Get("Content-Encoding") != "snappy" || there.Header.Get("X-Scope-OrgID") != "fleet" ||
 			there.Header.Get("X-Prometheus-Remote-Write-Version") != "0.1.0" || there.URL.Path != "/api/v1/push" ||
 			there.Header.Get("Authorization") != "" {
 			t.Errorf("%s: %s %s arrived", contentType, there.URL, there.Header)
 		}
-		if n := testutil.ToFloat64(w.gate.metrics.samples.WithLabelValues("prod-eu")); n != 2 {
+		if n := testutil.ToFloat64(f.gate.metrics.samples.WithLabelValues("prod-eu")); n != 2 {
 			t.Errorf("%s: %v samples are counted", contentType, n)
 		}
 	}
@@ -236,12 +236,12 @@ func TestGateRefuses(t *testing.T) {
 			{Name: "operator", Value: strings.Repeat("x", 2000)}}), 400, "bytes"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := newWorld(t, Limits{})
-			got := w.send(test.token, test.contentType, test.body)
+			f := newFixture(t, Limits{})
+			got := f.send(test.token, test.contentType, test.body)
 			if got.Code != test.code || !strings.Contains(got.Body.String(), test.says) {
 				t.Errorf("%d %s, want %d that says %q", got.Code, got.Body, test.code, test.says)
 			}
-			if w.count() > 0 {
+			if f.count() > 0 {
 				t.Error("it reached the store")
 			}
 			if retry := got.Header().Get("Retry-After"); retry != "" {
@@ -263,38 +263,38 @@ func TestGateAsksForLater(t *testing.T) {
 		"the store has no remote write":   func(out http.ResponseWriter) { out.WriteHeader(http.StatusMethodNotAllowed) },
 		"the store is somewhere else now": func(out http.ResponseWriter) { out.WriteHeader(http.StatusMultipleChoices) },
 	} {
-		w := newWorld(t, Limits{})
-		w.answer = answer
-		if got := w.send("token-of-prod-eu", v1, body); got.Code != 503 || got.Header().Get("Retry-After") != "10" {
+		f := newFixture(t, Limits{})
+		f.answer = answer
+		if got := f.send("token-of-prod-eu", v1, body); got.Code != 503 || got.Header().Get("Retry-After") != "10" {
 			t.Errorf("%s: %d %v", what, got.Code, got.Header())
 		}
 	}
-	w := newWorld(t, Limits{})
-	w.answer = func(out http.ResponseWriter) {
+	f := newFixture(t, Limits{})
+	f.answer = func(out http.ResponseWriter) {
 		out.Header().Set("Retry-After", "77")
 		out.WriteHeader(http.StatusServiceUnavailable)
 	}
-	if got := w.send("token-of-prod-eu", v1, body); got.Code != 503 || got.Header().Get("Retry-After") != "77" {
+	if got := f.send("token-of-prod-eu", v1, body); got.Code != 503 || got.Header().Get("Retry-After") != "77" {
 		t.Errorf("the store says when: %d %v", got.Code, got.Header())
 	}
-	w.answer = func(out http.ResponseWriter) { http.Error(out, "out of bounds", http.StatusBadRequest) }
-	if got := w.send("token-of-prod-eu", v1, body); got.Code != 400 || !strings.Contains(got.Body.String(),
+	f.answer = func(out http.ResponseWriter) { http.Error(out, "out of bounds", http.StatusBadRequest) }
+	if got := f.send("token-of-prod-eu", v1, body); got.Code != 400 || !strings.Contains(got.Body.String(),
 		"out of bounds") {
 		t.Errorf("samples that the store refuses: %d %s", got.Code, got.Body)
 	}
-	w.store.Close()
-	got := w.send("token-of-prod-eu", v1, body)
+	f.store.Close()
+	got := f.send("token-of-prod-eu", v1, body)
 	if got.Code != 503 || strings.Contains(got.Body.String(), "127.0.0.1") {
 		t.Errorf("the store is gone: %d %s", got.Code, got.Body)
 	}
-	if got := w.send("down", v1, body); got.Code != 503 {
+	if got := f.send("down", v1, body); got.Code != 503 {
 		t.Errorf("tokens cannot be checked: %d %s", got.Code, got.Body)
 	}
 }
 
 // TestGateLimits bounds what a cluster takes, so that it disturbs no other.
 func TestGateLimits(t *testing.T) {
-	w := newWorld(t, Limits{Series: 3, PerCluster: 1, Requests: 2})
+	f := newFixture(t, Limits{Series: 3, PerCluster: 1, Requests: 2})
 	ok := func(what string, want int, got *httptest.ResponseRecorder) {
 		t.Helper()
 		if got.Code != want {
@@ -302,30 +302,30 @@ func TestGateLimits(t *testing.T) {
 		}
 	}
 	some := ofV1(t, slice("prod-eu", "a"), slice("prod-eu", "b"))
-	ok("two series", 204, w.send("token-of-prod-eu", v1, some))
-	ok("the same again", 204, w.send("token-of-prod-eu", v1, some))
-	ok("two more", 403, w.send("token-of-prod-eu", v1, ofV1(t, slice("prod-eu", "c"), slice("prod-eu", "d"))))
-	ok("those of before", 204, w.send("token-of-prod-eu", v1, some))
-	ok("one more", 204, w.send("token-of-prod-eu", v1, ofV1(t, slice("prod-eu", "c"))))
-	ok("another cluster", 204, w.send("token-of-prod-us", v1, ofV1(t, slice("prod-us", "a"))))
-	w.now = w.now.Add(time.Hour)
-	ok("others in the next hour", 204, w.send("token-of-prod-eu", v1, ofV1(t, slice("prod-eu", "d"))))
+	ok("two series", 204, f.send("token-of-prod-eu", v1, some))
+	ok("the same again", 204, f.send("token-of-prod-eu", v1, some))
+	ok("two more", 403, f.send("token-of-prod-eu", v1, ofV1(t, slice("prod-eu", "c"), slice("prod-eu", "d"))))
+	ok("those of before", 204, f.send("token-of-prod-eu", v1, some))
+	ok("one more", 204, f.send("token-of-prod-eu", v1, ofV1(t, slice("prod-eu", "c"))))
+	ok("another cluster", 204, f.send("token-of-prod-us", v1, ofV1(t, slice("prod-us", "a"))))
+	f.now = f.now.Add(time.Hour)
+	ok("others in the next hour", 204, f.send("token-of-prod-eu", v1, ofV1(t, slice("prod-eu", "d"))))
 
 	// While a request of a cluster is under way, it has to wait, and others need not.
 	begun, end := make(chan struct{}), make(chan struct{})
-	w.answer = func(out http.ResponseWriter) {
+	f.answer = func(out http.ResponseWriter) {
 		close(begun)
 		<-end
 		out.WriteHeader(http.StatusNoContent)
 	}
 	done := make(chan *httptest.ResponseRecorder)
-	go func() { done <- w.send("token-of-prod-eu", v1, some) }()
+	go func() { done <- f.send("token-of-prod-eu", v1, some) }()
 	<-begun
-	ok("a second request", 503, w.send("token-of-prod-eu", v1, some))
-	ok("another cluster's wrong one", 403, w.send("token-of-prod-us", v1, some))
-	w.gate.requests <- struct{}{}
-	ok("too many of all", 503, w.send("token-of-prod-us", v1, some))
-	<-w.gate.requests
+	ok("a second request", 503, f.send("token-of-prod-eu", v1, some))
+	ok("another cluster's wrong one", 403, f.send("token-of-prod-us", v1, some))
+	f.gate.requests <- struct{}{}
+	ok("too many of all", 503, f.send("token-of-prod-us", v1, some))
+	<-f.gate.requests
 	close(end)
 	ok("the first request", 204, <-done)
 }

@@ -44,7 +44,7 @@ func TestExclusion(t *testing.T) {
 		"not made for it": {silence("tools", "s", operators("echo")), time.Minute, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := newWorld(t).in
+			in := newFixture(t).in
 			in.Now = noon.Add(test.after)
 			for of, status := range map[string]v1alpha1.AlertSilenceStatus{
 				"with Alertmanager": silences.Report(in, &test.silence, silences.Problem{}),

@@ -25,8 +25,8 @@ const hub = "bellwether-system"
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// world plays Alertmanager and PagerDuty for the planner.
-type world struct {
+// fixture plays Alertmanager and PagerDuty for the planner.
+type fixture struct {
 	t  *testing.T
 	in silences.Input
 	// resolved and opened are the alerts' names of events for PagerDuty, in order.
@@ -35,7 +35,7 @@ type world struct {
 	ids int
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	policy := func(namespace string, scope v1alpha1.PagingScope, op paging.Operator) paging.Policy {
 		return paging.Policy{Namespace: namespace, Name: "policy", Operators: []paging.Operator{op},
@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, in: silences.Input{Now: noon, Namespace: hub, Max: silences.DefaultMax, Router: router,
+	return &fixture{t: t, in: silences.Input{Now: noon, Namespace: hub, Max: silences.DefaultMax, Router: router,
 		Policies: policies}}
 }
 
@@ -135,16 +135,16 @@ func hides(s alertmanager.Silence, a alertmanager.Alert) bool {
 }
 
 // step plans, carries everything out, and lets time pass.
-func (w *world) step(pass time.Duration) silences.Decision {
-	for i := range w.in.Alerts {
-		w.in.Alerts[i].SilencedBy = nil
-		for _, s := range w.in.Present {
-			if s.Ends.After(w.in.Now) && hides(s, w.in.Alerts[i]) {
-				w.in.Alerts[i].SilencedBy = append(w.in.Alerts[i].SilencedBy, s.ID)
+func (f *fixture) step(pass time.Duration) silences.Decision {
+	for i := range f.in.Alerts {
+		f.in.Alerts[i].SilencedBy = nil
+		for _, s := range f.in.Present {
+			if s.Ends.After(f.in.Now) && hides(s, f.in.Alerts[i]) {
+				f.in.Alerts[i].SilencedBy = append(f.in.Alerts[i].SilencedBy, s.ID)
 			}
 		}
 	}
-	d := silences.Next(w.in)
+	d := silences.Next(f.in)
 	records := slices.Clone(d.Records)
 	set := func(r silences.Record, forget bool) {
 		records = slices.DeleteFunc(records, func(o silences.Record) bool { return o.Key() == r.Key() })
@@ -153,37 +153,37 @@ func (w *world) step(pass time.Duration) silences.Decision {
 		}
 	}
 	for _, r := range d.Resolve {
-		w.resolved = append(w.resolved, r.Labels["alertname"])
+		f.resolved = append(f.resolved, r.Labels["alertname"])
 		set(r.Record, r.Forget)
 	}
 	for _, s := range d.Start {
 		for _, r := range s.Resolve {
-			w.resolved = append(w.resolved, r.Labels["alertname"])
+			f.resolved = append(f.resolved, r.Labels["alertname"])
 		}
-		w.ids++
-		s.Silence.ID, s.Silence.Starts = fmt.Sprint("s", w.ids), w.in.Now
-		w.in.Present = append(w.in.Present, s.Silence)
+		f.ids++
+		s.Silence.ID, s.Silence.Starts = fmt.Sprint("s", f.ids), f.in.Now
+		f.in.Present = append(f.in.Present, s.Silence)
 	}
-	w.in.Present = slices.DeleteFunc(
-		w.in.Present,
+	f.in.Present = slices.DeleteFunc(
+		f.in.Present,
 		func(s alertmanager.Silence) bool { return slices.Contains(d.End, s.ID) },
 	)
 	for _, r := range d.Reopen {
-		w.opened = append(w.opened, r.Labels["alertname"])
-		now := w.in.Now
+		f.opened = append(f.opened, r.Labels["alertname"])
+		now := f.in.Now
 		r.Reopened = &now
 		set(r.Record, false)
 	}
-	w.in.Records, w.in.Now = records, w.in.Now.Add(pass)
+	f.in.Records, f.in.Now = records, f.in.Now.Add(pass)
 	return d
 }
 
-func (w *world) want(what string, resolved, opened []string) {
-	w.t.Helper()
-	if diff := cmp.Diff([][]string{resolved, opened}, [][]string{w.resolved, w.opened}); diff != "" {
-		w.t.Errorf("%s: resolved and opened again (-want +got):\n%s", what, diff)
+func (f *fixture) want(what string, resolved, opened []string) {
+	f.t.Helper()
+	if diff := cmp.Diff([][]string{resolved, opened}, [][]string{f.resolved, f.opened}); diff != "" {
+		f.t.Errorf("%s: resolved and opened again (-want +got):\n%s", what, diff)
 	}
-	w.resolved, w.opened = nil, nil
+	f.resolved, f.opened = nil, nil
 }
 
 // TestWhatIsHidden has each form of a silence against each kind of alert.
@@ -253,12 +253,12 @@ func TestWhatIsHidden(t *testing.T) {
 		"an upgrade":                 {upgrade, []string{"tools on a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.in.Silences, w.in.Clusters = []v1alpha1.AlertSilence{test.silence}, []v1alpha1.FleetCluster{onA}
-			w.step(0)
+			f := newFixture(t)
+			f.in.Silences, f.in.Clusters = []v1alpha1.AlertSilence{test.silence}, []v1alpha1.FleetCluster{onA}
+			f.step(0)
 			var got []string
 			for what, a := range all {
-				if slices.ContainsFunc(w.in.Present, func(s alertmanager.Silence) bool { return hides(s, a) }) {
+				if slices.ContainsFunc(f.in.Present, func(s alertmanager.Silence) bool { return hides(s, a) }) {
 					got = append(got, what)
 				}
 			}
@@ -274,126 +274,126 @@ func TestWhatIsHidden(t *testing.T) {
 func TestIncidents(t *testing.T) {
 	only := []string{slo.AlertRelease}
 	t.Run("it still fires when the silence ends", func(t *testing.T) {
-		w := newWorld(t)
-		w.in.Alerts = []alertmanager.Alert{release("tools", "csv"), release("tools", "available")}
-		w.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
-		w.step(time.Second)
-		w.want("when it starts", only, nil)
-		w.step(time.Minute)
-		w.want("at once", nil, nil)
-		w.step(58 * time.Minute)
-		w.want("once more, for a notification that was on its way", only, nil)
-		w.step(time.Minute)
-		w.step(0)
-		w.want("when it ends", nil, only)
-		w.step(time.Minute)
-		w.step(time.Minute)
-		w.want("afterwards", nil, nil)
-		if len(w.in.Records) > 0 {
-			t.Errorf("records %+v are left", w.in.Records)
+		f := newFixture(t)
+		f.in.Alerts = []alertmanager.Alert{release("tools", "csv"), release("tools", "available")}
+		f.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
+		f.step(time.Second)
+		f.want("when it starts", only, nil)
+		f.step(time.Minute)
+		f.want("at once", nil, nil)
+		f.step(58 * time.Minute)
+		f.want("once more, for a notification that was on its way", only, nil)
+		f.step(time.Minute)
+		f.step(0)
+		f.want("when it ends", nil, only)
+		f.step(time.Minute)
+		f.step(time.Minute)
+		f.want("afterwards", nil, nil)
+		if len(f.in.Records) > 0 {
+			t.Errorf("records %+v are left", f.in.Records)
 		}
 	})
 	t.Run("it recovered, and fails again after the silence", func(t *testing.T) {
-		w := newWorld(t)
-		w.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
-		w.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
-		w.step(time.Minute)
-		w.in.Alerts = nil
-		w.step(2 * time.Hour)
-		w.step(time.Hour)
-		w.want("after it recovered", []string{slo.AlertRelease, slo.AlertRelease}, nil)
-		w.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
-		w.step(time.Minute)
-		w.want("when it fails again, which Alertmanager says nothing of", nil, only)
-		w.step(20 * time.Hour)
-		w.step(time.Minute)
-		w.want("afterwards", nil, nil)
+		f := newFixture(t)
+		f.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
+		f.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
+		f.step(time.Minute)
+		f.in.Alerts = nil
+		f.step(2 * time.Hour)
+		f.step(time.Hour)
+		f.want("after it recovered", []string{slo.AlertRelease, slo.AlertRelease}, nil)
+		f.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
+		f.step(time.Minute)
+		f.want("when it fails again, which Alertmanager says nothing of", nil, only)
+		f.step(20 * time.Hour)
+		f.step(time.Minute)
+		f.want("afterwards", nil, nil)
 	})
 	t.Run("another alert of the incident is not silenced", func(t *testing.T) {
-		w := newWorld(t)
-		w.in.Alerts = []alertmanager.Alert{release("tools", "csv"), release("tools", "available")}
-		w.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
-		w.in.Alerts[1].Labels["severity"] = "ticket"
-		w.in.Silences[0].Spec.Alerts = v1alpha1.SilenceTickets
-		w.step(time.Minute)
-		w.step(2 * time.Hour)
-		w.step(time.Minute)
-		w.want("ever", nil, nil)
+		f := newFixture(t)
+		f.in.Alerts = []alertmanager.Alert{release("tools", "csv"), release("tools", "available")}
+		f.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
+		f.in.Alerts[1].Labels["severity"] = "ticket"
+		f.in.Silences[0].Spec.Alerts = v1alpha1.SilenceTickets
+		f.step(time.Minute)
+		f.step(2 * time.Hour)
+		f.step(time.Minute)
+		f.want("ever", nil, nil)
 	})
 	t.Run("Alertmanager had forgotten the alert when the silence began", func(t *testing.T) {
-		w := newWorld(t)
-		w.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
-		w.step(time.Second)
-		w.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
-		w.step(time.Second)
-		w.want("when it is known again", only, nil)
-		w.step(time.Second)
-		w.want("afterwards", nil, nil)
+		f := newFixture(t)
+		f.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
+		f.step(time.Second)
+		f.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
+		f.step(time.Second)
+		f.want("when it is known again", only, nil)
+		f.step(time.Second)
+		f.want("afterwards", nil, nil)
 	})
 	t.Run("an alert that begins during the silence", func(t *testing.T) {
-		w := newWorld(t)
-		w.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
-		w.step(time.Minute)
-		w.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
-		w.in.Alerts[0].Since = w.in.Now
-		w.step(2 * time.Hour)
-		w.step(time.Minute)
-		w.want("ever: Alertmanager notifies of it", nil, nil)
+		f := newFixture(t)
+		f.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
+		f.step(time.Minute)
+		f.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
+		f.in.Alerts[0].Since = f.in.Now
+		f.step(2 * time.Hour)
+		f.step(time.Minute)
+		f.want("ever: Alertmanager notifies of it", nil, nil)
 	})
 	t.Run("the incident of another tenant", func(t *testing.T) {
-		w := newWorld(t)
-		w.in.Alerts = []alertmanager.Alert{release("payments", "csv")}
-		w.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
-		w.step(2 * time.Hour)
-		w.step(time.Minute)
-		w.want("ever", nil, nil)
+		f := newFixture(t)
+		f.in.Alerts = []alertmanager.Alert{release("payments", "csv")}
+		f.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
+		f.step(2 * time.Hour)
+		f.step(time.Minute)
+		f.want("ever", nil, nil)
 	})
 	t.Run("it ended right when it was opened again", func(t *testing.T) {
-		w := newWorld(t)
-		w.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
-		w.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
-		w.step(2 * time.Hour)
-		w.step(time.Second)
-		w.want("when it ends", only, only)
-		w.in.Alerts = nil
-		w.step(5 * time.Minute)
-		w.want("while Alertmanager may have restarted", nil, nil)
-		w.step(6 * time.Minute)
-		w.step(time.Minute)
-		w.want("then", only, nil)
-		if len(w.in.Records) > 0 {
-			t.Errorf("records %+v are left", w.in.Records)
+		f := newFixture(t)
+		f.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
+		f.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
+		f.step(2 * time.Hour)
+		f.step(time.Second)
+		f.want("when it ends", only, only)
+		f.in.Alerts = nil
+		f.step(5 * time.Minute)
+		f.want("while Alertmanager may have restarted", nil, nil)
+		f.step(6 * time.Minute)
+		f.step(time.Minute)
+		f.want("then", only, nil)
+		if len(f.in.Records) > 0 {
+			t.Errorf("records %+v are left", f.in.Records)
 		}
 	})
 }
 
 // TestSilencesOfAlertmanager changes, deletes and ends AlertSilences.
 func TestSilencesOfAlertmanager(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	byHand := alertmanager.Silence{ID: "hand", By: "bellwether: otto", Comment: "by hand", Ends: noon.Add(time.Hour),
 		Matchers: []alertmanager.Matcher{{Name: "operator", Value: "other"}}}
-	w.in.Present = []alertmanager.Silence{byHand}
-	w.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
-	if d := w.step(time.Minute); len(d.Start) != 1 || len(d.End) != 0 {
+	f.in.Present = []alertmanager.Silence{byHand}
+	f.in.Silences = []v1alpha1.AlertSilence{silence("tools", "s", operators("echo"))}
+	if d := f.step(time.Minute); len(d.Start) != 1 || len(d.End) != 0 {
 		t.Errorf("decision %+v, want one silence", d)
 	}
-	if d := w.step(time.Minute); len(d.Start)+len(d.End) != 0 {
+	if d := f.step(time.Minute); len(d.Start)+len(d.End) != 0 {
 		t.Errorf("decision %+v, want nothing", d)
 	}
-	w.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
-	w.in.Alerts[0].Since = w.in.Now
-	w.in.Silences[0].Spec.End = metav1.NewTime(noon.Add(3 * time.Hour))
-	if d := w.step(
+	f.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
+	f.in.Alerts[0].Since = f.in.Now
+	f.in.Silences[0].Spec.End = metav1.NewTime(noon.Add(3 * time.Hour))
+	if d := f.step(
 		time.Minute,
 	); len(d.Start) != 1 || !slices.Equal(d.End, []string{"s1"}) ||
 		len(d.Start[0].Resolve) > 0 {
 		t.Errorf("decision %+v, want another silence in place of the first one", d)
 	}
-	w.in.Silences = nil
-	if d := w.step(time.Minute); len(d.Start) != 0 || !slices.Equal(d.End, []string{"s2"}) {
+	f.in.Silences = nil
+	if d := f.step(time.Minute); len(d.Start) != 0 || !slices.Equal(d.End, []string{"s2"}) {
 		t.Errorf("decision %+v, want the end of the second one", d)
 	}
-	if diff := cmp.Diff([]alertmanager.Silence{byHand}, w.in.Present); diff != "" {
+	if diff := cmp.Diff([]alertmanager.Silence{byHand}, f.in.Present); diff != "" {
 		t.Errorf("silences (-want +got):\n%s", diff)
 	}
 }
@@ -424,12 +424,12 @@ func TestReport(t *testing.T) {
 			"False InvalidSpec False", "has to be in namespace bellwether-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
-			w.in.Silences = []v1alpha1.AlertSilence{test.silence}
-			w.step(0)
-			w.step(0)
-			status := silences.Report(w.in, &test.silence, test.failed)
+			f := newFixture(t)
+			f.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
+			f.in.Silences = []v1alpha1.AlertSilence{test.silence}
+			f.step(0)
+			f.step(0)
+			status := silences.Report(f.in, &test.silence, test.failed)
 			ready := conditions.Get(status.Conditions, v1alpha1.ConditionReady)
 			active := conditions.Get(status.Conditions, v1alpha1.ConditionActive)
 			got := fmt.Sprint(ready.Status, " ", ready.Reason, " ", active.Status)

@@ -63,8 +63,8 @@ const (
 	longLength = 3*24*60 + 10
 )
 
-// scene is a cluster with a story, told by the SLI csv.
-type scene struct {
+// clusterHistory is what the SLI csv says of a cluster over time.
+type clusterHistory struct {
 	cluster, version string
 	timeline         []Slice
 	// nan gives bad slices as NaN.
@@ -93,7 +93,7 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 		return nil, err
 	}
 	file := testFile{RuleFiles: []string{ruleFile}, EvaluationInterval: duration(Step), Fuzzy: true, Tests: []testCase{
-		s.clustersTest("clusters of "+operator.String(), operator, objective, scenes()),
+		s.clustersTest("clusters of "+operator.String(), operator, objective, clusterHistories()),
 		s.clustersTest("partial outages", operator, objective, partial(objective)),
 		annotationsTest(s, operator, objective),
 		releaseTest(operator),
@@ -132,10 +132,10 @@ func (s Set) subject() (types.NamespacedName, Objective, error) {
 		fmt.Errorf("%w: tests are about csv, and no operator has an objective with all alerts for it", ErrSLI)
 }
 
-// scenes are the stories of single clusters. Each has a version of its own, so
+// clusterHistories are the stories of single clusters. Each has a version of its own, so
 // that none of them is its release's fault.
-func scenes() []scene {
-	out := []scene{
+func clusterHistories() []clusterHistory {
+	out := []clusterHistory{
 		{cluster: "quiet", timeline: stretch(0, 0)},
 		{cluster: "outage", timeline: stretch(60, 90)},
 		{cluster: "outage-for-ever", timeline: stretch(100, testLength)},
@@ -152,26 +152,26 @@ func scenes() []scene {
 }
 
 // partial are outages of twice and half of what each tier alerts at.
-func partial(o Objective) []scene {
-	var out []scene
+func partial(o Objective) []clusterHistory {
+	var out []clusterHistory
 	for _, t := range Tiers() {
 		threshold := t.Threshold(o.Target, o.period())
 		out = append(out,
-			scene{cluster: "above-" + t.Name, timeline: everyNth(max(1, int(0.5/threshold)))},
-			scene{cluster: "below-" + t.Name, timeline: everyNth(int(math.Ceil(2 / threshold)))})
+			clusterHistory{cluster: "above-" + t.Name, timeline: everyNth(max(1, int(0.5/threshold)))},
+			clusterHistory{cluster: "below-" + t.Name, timeline: everyNth(int(math.Ceil(2 / threshold)))})
 	}
 	return versioned(out)
 }
 
-// versioned gives each scene a version of its own and an end.
-func versioned(scenes []scene) []scene {
-	for i := range scenes {
-		scenes[i].version = fmt.Sprintf("1.%d.0", i)
-		if scenes[i].to == 0 {
-			scenes[i].to = len(scenes[i].timeline)
+// versioned gives each history a version of its own and an end.
+func versioned(histories []clusterHistory) []clusterHistory {
+	for i := range histories {
+		histories[i].version = fmt.Sprintf("1.%d.0", i)
+		if histories[i].to == 0 {
+			histories[i].to = len(histories[i].timeline)
 		}
 	}
-	return scenes
+	return histories
 }
 
 // stretch is a timeline that is bad in some minutes.
@@ -195,14 +195,14 @@ func everyNth(n int) []Slice {
 
 // clustersTest samples all clusters' alerts whenever those of one change, just
 // before and then.
-func (s Set) clustersTest(name string, operator types.NamespacedName, o Objective, all []scene) testCase {
+func (s Set) clustersTest(name string, operator types.NamespacedName, o Objective, all []clusterHistory) testCase {
 	test := testCase{Name: name}
 	length := len(all[0].timeline)
 	expected := make([][]firing, len(all))
 	moments := map[int]bool{}
-	for i, sc := range all {
-		test.Series = append(test.Series, sc.series(operator)...)
-		expected[i] = sc.expect(o, !slices.Contains(s.WithoutAlerts, AlertSLIAbsent))
+	for i, h := range all {
+		test.Series = append(test.Series, h.series(operator)...)
+		expected[i] = h.expect(o, !slices.Contains(s.WithoutAlerts, AlertSLIAbsent))
 		changes := 0
 		// A partial outage has tiers come and go with every slice; the first few changes say it all.
 		for m := 1; m < length && changes < 6; m++ {
@@ -231,7 +231,7 @@ type firing struct {
 }
 
 // alertsAt expects exactly the alerts of that minute.
-func alertsAt(all []scene, expected [][]firing, operator types.NamespacedName, minute int) testExpr {
+func alertsAt(all []clusterHistory, expected [][]firing, operator types.NamespacedName, minute int) testExpr {
 	e := testExpr{
 		Expr: fmt.Sprintf("count by (alertname, severity, cluster) (ALERTS{alertstate=\"firing\",%s,sli=\"csv\","+
 			"alertname!=%q})", matchOperator(operator), AlertExhausted),
@@ -243,20 +243,20 @@ func alertsAt(all []scene, expected [][]firing, operator types.NamespacedName, m
 				severity, cluster), 1})
 		}
 	}
-	for i, sc := range all {
+	for i, h := range all {
 		f := expected[i][minute]
-		add(f.Page, AlertOperator, series.Page, sc.cluster)
-		add(f.Ticket, AlertOperator, series.Ticket, sc.cluster)
-		add(f.absent, AlertSLIAbsent, series.Ticket, sc.cluster)
+		add(f.Page, AlertOperator, series.Page, h.cluster)
+		add(f.Ticket, AlertOperator, series.Ticket, h.cluster)
+		add(f.absent, AlertSLIAbsent, series.Ticket, h.cluster)
 	}
 	return e
 }
 
-// expect judges a scene minute by minute.
-func (sc scene) expect(o Objective, absence bool) []firing {
-	timeline := slices.Clone(sc.timeline)
-	fill(timeline, Missing, 0, sc.from)
-	fill(timeline, Missing, sc.to, len(timeline))
+// expect judges a history minute by minute.
+func (h clusterHistory) expect(o Objective, absence bool) []firing {
+	timeline := slices.Clone(h.timeline)
+	fill(timeline, Missing, 0, h.from)
+	fill(timeline, Missing, h.to, len(timeline))
 	out := make([]firing, len(timeline))
 	for i, v := range NewJudge(o).Judge(timeline) {
 		out[i].Verdict = v
@@ -269,7 +269,7 @@ func (sc scene) expect(o Objective, absence bool) []firing {
 				present++
 			}
 		}
-		if i-window < sc.from || i >= sc.to || present >= absentLeast {
+		if i-window < h.from || i >= h.to || present >= absentLeast {
 			since = -1
 			continue
 		}
@@ -281,45 +281,45 @@ func (sc scene) expect(o Objective, absence bool) []firing {
 	return out
 }
 
-// series are what an agent would export of a scene.
-func (sc scene) series(operator types.NamespacedName) []testInput {
-	id := fmt.Sprintf("cluster=%q,%s", sc.cluster, matchOperator(operator))
+// series are what an agent would export.
+func (h clusterHistory) series(operator types.NamespacedName) []testInput {
+	id := fmt.Sprintf("cluster=%q,%s", h.cluster, matchOperator(operator))
 	constant := func(value string) string {
-		return Samples(len(sc.timeline), func(i int) string {
-			if i < sc.from || i >= sc.to {
+		return Samples(len(h.timeline), func(i int) string {
+			if i < h.from || i >= h.to {
 				return ""
 			}
 			return value
 		})
 	}
-	csv := Samples(len(sc.timeline), func(i int) string {
+	csv := Samples(len(h.timeline), func(i int) string {
 		switch {
-		case i < sc.from || i >= sc.to || sc.timeline[i] == Missing:
+		case i < h.from || i >= h.to || h.timeline[i] == Missing:
 			return ""
-		case sc.timeline[i] == Good:
+		case h.timeline[i] == Good:
 			return "1"
-		case sc.nan:
+		case h.nan:
 			return "NaN"
 		}
 		return "0"
 	})
 	return []testInput{
 		{series.OperatorExpected + "{" + id + "}", constant("1")},
-		{sc.info(operator, sc.version), constant("1")},
+		{h.info(operator, h.version), constant("1")},
 		{series.OperatorUpgrading + "{" + id + "}", constant("0")},
 		{series.OperatorCSVSucceeded + "{" + id + "}", csv},
 		// Something is known of the cluster, whatever is missing of the SLI.
 		{series.OperatorCatalogReady + "{" + id + "}", constant("1")},
-		{fmt.Sprintf("%s{cluster=%q}", series.ClusterOnline, sc.cluster), constant("1")},
-		{fmt.Sprintf("%s{state=\"online\",pod=%q}", series.FleetClusters, sc.cluster),
-			Samples(len(sc.timeline), func(int) string { return "1" })},
+		{fmt.Sprintf("%s{cluster=%q}", series.ClusterOnline, h.cluster), constant("1")},
+		{fmt.Sprintf("%s{state=\"online\",pod=%q}", series.FleetClusters, h.cluster),
+			Samples(len(h.timeline), func(int) string { return "1" })},
 	}
 }
 
 // info is the series that says which version of an operator is installed.
-func (sc scene) info(operator types.NamespacedName, version string) string {
+func (h clusterHistory) info(operator types.NamespacedName, version string) string {
 	return fmt.Sprintf("%s{cluster=%q,%s,namespace=\"echo\",csv=\"echo.v%s\",version=%q,release=\"release-of-%s\"}",
-		series.OperatorInfo, sc.cluster, matchOperator(operator), version, version, version)
+		series.OperatorInfo, h.cluster, matchOperator(operator), version, version, version)
 }
 
 // Samples writes n samples in promtool's notation, equal ones together. An empty

@@ -19,12 +19,12 @@ import (
 // annotationsTest reads the whole alert of a cluster with a long outage.
 func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase {
 	const from, to = 60, 150
-	sc := scene{cluster: "outage", version: "1.0.0", timeline: stretch(from, to), to: to}
+	h := clusterHistory{cluster: "outage", version: "1.0.0", timeline: stretch(from, to), to: to}
 	// The budget is that of the evaluation before.
 	budget := 100 * left(o, to-from-1)
 	burn := 1 / o.Target.Budget().Ratio()
 	labels := map[string]string{
-		series.Cluster: sc.cluster, series.OperatorNamespace: operator.Namespace, series.Operator: operator.Name,
+		series.Cluster: h.cluster, series.OperatorNamespace: operator.Namespace, series.Operator: operator.Name,
 		series.SLI: "csv", series.SLO: operator.String() + "/csv",
 		series.Severity: series.Page, series.Scope: series.ScopeOperator,
 	}
@@ -60,7 +60,7 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 			url.QueryEscape(operator.Namespace), url.QueryEscape(operator.Name))
 	}
 	return testCase{
-		Name: "what an alert says", Series: sc.series(operator),
+		Name: "what an alert says", Series: h.series(operator),
 		Alerts: []testAlert{{At: minute(to - 1), Alert: AlertOperator, Alerts: []testFiredBy{{labels, annotations}}}},
 	}
 }
@@ -86,14 +86,14 @@ func minute(i int) string { return strconv.Itoa(i) + "m" }
 func releaseTest(operator types.NamespacedName) testCase {
 	const from, to = 30, 150
 	test := testCase{Name: "a bad release"}
-	for _, sc := range []scene{
+	for _, h := range []clusterHistory{
 		{cluster: "first", version: "2.0.0", timeline: stretch(from, to)},
 		{cluster: "second", version: "2.0.0", timeline: stretch(from, to)},
 		{cluster: "third", version: "1.0.0", timeline: stretch(from, to)},
 		{cluster: "fourth", version: "1.0.0", timeline: stretch(0, 0)},
 	} {
-		sc.to = testLength
-		test.Series = append(test.Series, sc.series(operator)...)
+		h.to = testLength
+		test.Series = append(test.Series, h.series(operator)...)
 	}
 	// One alert about the release, none about its clusters, and the other cluster's own. Of the release before one
 	// cluster of two is bad, so it is not at fault.
@@ -123,11 +123,11 @@ func releaseTest(operator types.NamespacedName) testCase {
 // upgradeTest changes the version in the middle of an outage.
 func upgradeTest(operator types.NamespacedName, o Objective) testCase {
 	const from, upgrade, to = 60, 130, 160
-	sc := scene{cluster: "upgraded", version: "1.0.0", timeline: stretch(from, to), to: testLength}
-	test := testCase{Name: "an upgrade in the middle of an outage", Series: sc.series(operator)}
+	h := clusterHistory{cluster: "upgraded", version: "1.0.0", timeline: stretch(from, to), to: testLength}
+	test := testCase{Name: "an upgrade in the middle of an outage", Series: h.series(operator)}
 	info := func(version string, has func(int) bool) testInput {
 		return testInput{
-			sc.info(operator, version),
+			h.info(operator, version),
 			Samples(testLength, func(i int) string {
 				if has(i) {
 					return "1"
@@ -139,7 +139,7 @@ func upgradeTest(operator types.NamespacedName, o Objective) testCase {
 	// Both versions are there for a while, as two agents or a slow scrape may have it.
 	test.Series[1] = info("1.0.0", func(i int) bool { return i < upgrade })
 	test.Series = append(test.Series, info("2.0.0", func(i int) bool { return i >= upgrade-3 }))
-	alert := testSample{fmt.Sprintf("{alertname=%q,cluster=%q}", AlertOperator, sc.cluster), 1}
+	alert := testSample{fmt.Sprintf("{alertname=%q,cluster=%q}", AlertOperator, h.cluster), 1}
 	for _, m := range []int{upgrade - 4, upgrade - 1, upgrade, upgrade + 5, to - 1} {
 		test.Exprs = append(test.Exprs, testExpr{
 			Expr: `count by (alertname, cluster) (ALERTS{alertstate="firing",sli="csv",severity="page"})`,
@@ -167,13 +167,13 @@ func upgradeTest(operator types.NamespacedName, o Objective) testCase {
 // the budget is that of before; beside it is what would be left without the excluded time.
 func excludedTest(operator types.NamespacedName, o Objective) testCase {
 	const from, excluded, again, counted, to = 60, 90, 100, 120, 150
-	sc := scene{cluster: "maintained", version: "1.0.0", timeline: stretch(from, to), to: testLength}
-	other := scene{cluster: "other", version: "1.1.0", timeline: stretch(from, to), to: testLength}
-	test := testCase{Name: "time is excluded", Series: append(sc.series(operator), other.series(operator)...)}
+	h := clusterHistory{cluster: "maintained", version: "1.0.0", timeline: stretch(from, to), to: testLength}
+	other := clusterHistory{cluster: "other", version: "1.1.0", timeline: stretch(from, to), to: testLength}
+	test := testCase{Name: "time is excluded", Series: append(h.series(operator), other.series(operator)...)}
 	silence := func(name string, first int) testInput {
 		return testInput{
 			fmt.Sprintf("%s{cluster=%q,%s,namespace=\"tools\",silence=%q,owner=\"anna\",reason=\"disks\"}",
-				series.BudgetExcluded, sc.cluster, matchOperator(operator), name),
+				series.BudgetExcluded, h.cluster, matchOperator(operator), name),
 			Samples(testLength, func(i int) string {
 				if i < first || i >= counted {
 					return ""
@@ -184,10 +184,10 @@ func excludedTest(operator types.NamespacedName, o Objective) testCase {
 	}
 	test.Series = append(test.Series, silence("disks", excluded), silence("more-disks", again))
 	budgets := fmt.Sprintf("count by (cluster, sli) (%s)", series.SLOBudgetExcluding)
-	only := []testSample{{fmt.Sprintf("{cluster=%q,sli=\"csv\"}", sc.cluster), 1}}
+	only := []testSample{{fmt.Sprintf("{cluster=%q,sli=\"csv\"}", h.cluster), 1}}
 	pages := testExpr{
 		Expr: `count by (cluster) (ALERTS{alertstate="firing",sli="csv",severity="page"})`, At: minute(counted - 1),
-		Samples: []testSample{{fmt.Sprintf("{cluster=%q}", sc.cluster), 1},
+		Samples: []testSample{{fmt.Sprintf("{cluster=%q}", h.cluster), 1},
 			{fmt.Sprintf("{cluster=%q}", other.cluster), 1}},
 	}
 	test.Exprs = []testExpr{
@@ -199,7 +199,7 @@ func excludedTest(operator types.NamespacedName, o Objective) testCase {
 		{Expr: spentBy(series.SLOBudgetExcluding, o), At: minute(to + 10),
 			Samples: []testSample{{"{}", to - from - (counted - excluded)}}},
 		{Expr: fmt.Sprintf("sum by (cluster) (sum_over_time(%s[1d]))", series.SLIBadExcluded), At: minute(to + 10),
-			Samples: []testSample{{fmt.Sprintf("{cluster=%q}", sc.cluster), counted - excluded}}},
+			Samples: []testSample{{fmt.Sprintf("{cluster=%q}", h.cluster), counted - excluded}}},
 	}
 	return test
 }
@@ -207,7 +207,7 @@ func excludedTest(operator types.NamespacedName, o Objective) testCase {
 // editedTest changes a target: the budget jumps, and there is a note of it for a day.
 func editedTest(o Objective) testCase {
 	const edit = 100
-	sc := scene{cluster: "any", version: "1.0.0", timeline: stretch(10, 40), to: testLength}
+	h := clusterHistory{cluster: "any", version: "1.0.0", timeline: stretch(10, 40), to: testLength}
 	edited := types.NamespacedName{Namespace: "edited", Name: "edited"}
 	id := fmt.Sprintf("{%s,sli=\"csv\"}", matchOperator(edited))
 	before, after := Objective{SLI: "csv", Target: 990_000, Period: o.Period},
@@ -216,7 +216,7 @@ func editedTest(o Objective) testCase {
 		before.Period, after.Period = DefaultPeriod, DefaultPeriod
 	}
 	test := testCase{Name: "an objective is edited"}
-	for _, in := range sc.series(edited) {
+	for _, in := range h.series(edited) {
 		if !strings.HasPrefix(in.Series, series.OperatorExpected) {
 			test.Series = append(test.Series, in)
 		}
@@ -246,8 +246,8 @@ func editedTest(o Objective) testCase {
 func sameNameTest(operator types.NamespacedName) testCase {
 	const from, to = 60, 150
 	other := types.NamespacedName{Namespace: operator.Namespace + "-2", Name: operator.Name}
-	bad := scene{cluster: "shared", version: "1.0.0", timeline: stretch(from, to), to: testLength}
-	good := scene{cluster: "shared", version: "1.1.0", timeline: stretch(0, 0), to: testLength}
+	bad := clusterHistory{cluster: "shared", version: "1.0.0", timeline: stretch(from, to), to: testLength}
+	good := clusterHistory{cluster: "shared", version: "1.1.0", timeline: stretch(0, 0), to: testLength}
 	test := testCase{Name: "two operators of one name", Series: append(bad.series(operator), good.series(other)...)}
 	sample := func(id types.NamespacedName, value float64) testSample {
 		return testSample{fmt.Sprintf("{%s=%q}", series.OperatorNamespace, id.Namespace), value}

@@ -83,8 +83,8 @@ func TestToldStaysWithinTheAPI(t *testing.T) {
 		version := fmt.Sprintf("1.%d.0", i)
 		pkg.Blocks["echo.v"+version] = catalogs.Block{Version: version, Reason: strings.Repeat("ä", 1000)}
 	}
-	told := blocks.ForInstalls(&v1alpha1.OperatorCatalog{}, pkg, "echo")
-	if len(told) != blocks.MaxPerInstall || len([]rune(told[0].Reason)) != 512 {
-		t.Errorf("%d blocks, the first with a reason of %d characters", len(told), len([]rune(told[0].Reason)))
+	got := blocks.ForInstalls(&v1alpha1.OperatorCatalog{}, pkg, "echo")
+	if len(got) != blocks.MaxPerInstall || len([]rune(got[0].Reason)) != 512 {
+		t.Errorf("%d blocks, the first with a reason of %d characters", len(got), len([]rune(got[0].Reason)))
 	}
 }

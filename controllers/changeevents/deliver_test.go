@@ -27,8 +27,8 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a hub with a rollout whose start is to be told to a PagerDuty.
-type world struct {
+// fixture is a hub with a rollout whose start is to be told to a PagerDuty.
+type fixture struct {
 	*Reconciler
 	// accepted are the change events that PagerDuty has.
 	accepted atomic.Int32
@@ -38,11 +38,11 @@ type world struct {
 	whileWriting func(write int32)
 }
 
-func newWorld(t *testing.T, ro *v1alpha1.OperatorRollout) *world {
+func newFixture(t *testing.T, ro *v1alpha1.OperatorRollout) *fixture {
 	t.Helper()
-	w := &world{whileWriting: func(int32) {}}
+	f := &fixture{whileWriting: func(int32) {}}
 	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
-		w.accepted.Add(1)
+		f.accepted.Add(1)
 		answer.WriteHeader(http.StatusAccepted)
 		_, _ = answer.Write([]byte(`{"status":"success"}`))
 	}))
@@ -55,25 +55,25 @@ func newWorld(t *testing.T, ro *v1alpha1.OperatorRollout) *world {
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.OperatorRollout{}).
 		WithObjects(append(policyFor(server.URL), ro)...).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: w.write})
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: f.write})
 	for _, index := range kit.Indexes() {
 		builder.WithIndex(index.Object, index.Field, index.Keys)
 	}
 	c := builder.Build()
-	w.Reconciler = &Reconciler{Client: c, Live: c, Secrets: kit.PagingSecrets{Live: c},
+	f.Reconciler = &Reconciler{Client: c, Live: c, Secrets: kit.PagingSecrets{Live: c},
 		Events: events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
-	return w
+	return f
 }
 
 // write is what a real client makes of a write: what the API server has applied stays, and a client whose context has
 // ended meanwhile gets no answer.
-func (w *world) write(ctx context.Context, c client.Client, subResource string, obj runtime.ApplyConfiguration,
+func (f *fixture) write(ctx context.Context, c client.Client, subResource string, obj runtime.ApplyConfiguration,
 	opts ...client.SubResourceApplyOption) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	err := c.SubResource(subResource).Apply(ctx, obj, opts...)
-	w.whileWriting(w.writes.Add(1))
+	f.whileWriting(f.writes.Add(1))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -108,26 +108,26 @@ func started() *v1alpha1.OperatorRollout {
 }
 
 // pass reconciles the rollout as it is.
-func (w *world) pass(ctx context.Context, t *testing.T) {
+func (f *fixture) pass(ctx context.Context, t *testing.T) {
 	t.Helper()
-	if _, err := w.Reconcile(ctx, w.read(t)); err != nil {
+	if _, err := f.Reconcile(ctx, f.read(t)); err != nil {
 		t.Errorf("reconcile: %v", err)
 	}
 }
 
-func (w *world) read(t *testing.T) *v1alpha1.OperatorRollout {
+func (f *fixture) read(t *testing.T) *v1alpha1.OperatorRollout {
 	t.Helper()
 	ro := &v1alpha1.OperatorRollout{}
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "tools", Name: "echo-1"}, ro); err != nil {
+	if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: "tools", Name: "echo-1"}, ro); err != nil {
 		t.Fatal(err)
 	}
 	return ro
 }
 
 // state is what the rollout says of its change event; empty if it has none.
-func (w *world) state(t *testing.T) v1alpha1.ChangeEventState {
+func (f *fixture) state(t *testing.T) v1alpha1.ChangeEventState {
 	t.Helper()
-	all := w.read(t).Status.ChangeEvents
+	all := f.read(t).Status.ChangeEvents
 	if len(all) == 0 {
 		return ""
 	}
@@ -139,19 +139,19 @@ func (w *world) state(t *testing.T) v1alpha1.ChangeEventState {
 func TestHubThatIsToldToEndFinishesWhatItClaimed(t *testing.T) {
 	for name, moment := range map[string]int32{"claim": 1, "result": 2} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, started())
+			f := newFixture(t, started())
 			ctx, end := context.WithCancel(t.Context())
-			w.whileWriting = func(write int32) {
+			f.whileWriting = func(write int32) {
 				if write == moment {
 					end()
 				}
 			}
-			w.pass(ctx, t)
+			f.pass(ctx, t)
 			if ctx.Err() == nil {
 				t.Fatal("the hub was not told to end")
 			}
-			w.pass(t.Context(), t) // the next hub
-			if state, sent := w.state(t), w.accepted.Load(); state != v1alpha1.ChangeEventSent || sent != 1 {
+			f.pass(t.Context(), t) // the next hub
+			if state, sent := f.state(t), f.accepted.Load(); state != v1alpha1.ChangeEventSent || sent != 1 {
 				t.Errorf("the change event is %q and was sent %d times, want it Sent, once", state, sent)
 			}
 		})
@@ -160,15 +160,15 @@ func TestHubThatIsToldToEndFinishesWhatItClaimed(t *testing.T) {
 
 // TestHubThatEndsClaimsNothing has a hub be told to end before it has claimed what it is about to send.
 func TestHubThatEndsClaimsNothing(t *testing.T) {
-	w := newWorld(t, started())
+	f := newFixture(t, started())
 	ctx, end := context.WithCancel(t.Context())
 	end()
-	w.pass(ctx, t)
-	if state, sent := w.state(t), w.accepted.Load(); w.writes.Load() != 0 || state != "" || sent != 0 {
-		t.Errorf("%d writes, the change event is %q and was sent %d times, want nothing", w.writes.Load(), state, sent)
+	f.pass(ctx, t)
+	if state, sent := f.state(t), f.accepted.Load(); f.writes.Load() != 0 || state != "" || sent != 0 {
+		t.Errorf("%d writes, the change event is %q and was sent %d times, want nothing", f.writes.Load(), state, sent)
 	}
-	w.pass(t.Context(), t) // the next hub
-	if state, sent := w.state(t), w.accepted.Load(); state != v1alpha1.ChangeEventSent || sent != 1 {
+	f.pass(t.Context(), t) // the next hub
+	if state, sent := f.state(t), f.accepted.Load(); state != v1alpha1.ChangeEventSent || sent != 1 {
 		t.Errorf("the next hub has it %q and sent it %d times, want it Sent, once", state, sent)
 	}
 }

@@ -45,8 +45,8 @@ type Reconciler struct {
 	// Now is the hub's clock.
 	Now func() time.Time
 
-	watches map[schema.GroupKind]*watch
-	told    told
+	watches  map[schema.GroupKind]*watch
+	reported reportedRefusals
 }
 
 // Reconcile keeps the FleetCluster with the name of the request.
@@ -314,7 +314,7 @@ func (r *Reconciler) unreport(ctx context.Context, name, version string) error {
 // refuse emits an Event on each source that does not become a FleetCluster, once for each
 // reason.
 func (r *Reconciler) refuse(ctx context.Context, in plan.Input, refused []plan.Refusal) {
-	for _, refusal := range r.told.news(in.Name, refused) {
+	for _, refusal := range r.reported.selectNew(in.Name, refused) {
 		source := refusal.Source
 		object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: source.Ref.APIVersion,
 			Kind: source.Ref.Kind}, ObjectMeta: metav1.ObjectMeta{Namespace: source.Ref.Namespace,
@@ -325,20 +325,20 @@ func (r *Reconciler) refuse(ctx context.Context, in plan.Input, refused []plan.R
 	}
 }
 
-// told remembers which refusals were told for each name, so that a source that changes often
-// has no Event each time. It is lost with the process, and then they are told again.
-type told struct {
+// reportedRefusals remembers which refusals were reported for each name, so that a source that changes often
+// has no Event each time. It is lost with the process, and then they are reported again.
+type reportedRefusals struct {
 	mu     sync.Mutex
 	byName map[string]map[string]string
 }
 
-func (t *told) news(name string, refused []plan.Refusal) []plan.Refusal {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byName == nil {
-		t.byName = map[string]map[string]string{}
+func (r *reportedRefusals) selectNew(name string, refused []plan.Refusal) []plan.Refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byName == nil {
+		r.byName = map[string]map[string]string{}
 	}
-	before, now := t.byName[name], map[string]string{}
+	before, now := r.byName[name], map[string]string{}
 	var news []plan.Refusal
 	for _, refusal := range refused {
 		key := sources.Key(refusal.Source.Ref)
@@ -347,9 +347,9 @@ func (t *told) news(name string, refused []plan.Refusal) []plan.Refusal {
 			news = append(news, refusal)
 		}
 	}
-	delete(t.byName, name)
+	delete(r.byName, name)
 	if len(now) > 0 {
-		t.byName[name] = now
+		r.byName[name] = now
 	}
 	return news
 }

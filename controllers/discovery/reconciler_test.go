@@ -23,15 +23,15 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/discovery/sources"
 )
 
-// world is a hub whose caches are never behind. The tests of the testbed have a real API
+// fixture is a hub whose caches are never behind. The tests of the testbed have a real API
 // server: this one is for what is hard to bring about there.
-type world struct {
+type fixture struct {
 	client.Client
 	r      *Reconciler
 	events *events.FakeRecorder
 }
 
-func newWorld(t *testing.T, objects ...client.Object) *world {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	kind, _ := sources.Find("hive")
 	scheme := runtime.NewScheme()
@@ -52,22 +52,22 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &watch{kind: kind}
 	w.seen.Store(seen)
 	recorder := events.NewFakeRecorder(10)
-	return &world{Client: c, events: recorder, r: &Reconciler{Client: c, Live: c, Events: recorder, Now: time.Now,
+	return &fixture{Client: c, events: recorder, r: &Reconciler{Client: c, Live: c, Events: recorder, Now: time.Now,
 		Options: plan.Options{Labels: plan.DefaultLabels()},
 		watches: map[schema.GroupKind]*watch{{Group: kind.Group, Kind: kind.Kind}: w}}}
 }
 
-func (w *world) reconcile(t *testing.T, name string) {
+func (f *fixture) reconcile(t *testing.T, name string) {
 	t.Helper()
-	if _, err := w.r.Reconcile(t.Context(), requestFor(name)); err != nil {
+	if _, err := f.r.Reconcile(t.Context(), requestFor(name)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (w *world) cluster(t *testing.T, name string) *v1alpha1.FleetCluster {
+func (f *fixture) cluster(t *testing.T, name string) *v1alpha1.FleetCluster {
 	t.Helper()
 	c := &v1alpha1.FleetCluster{}
-	if err := w.Get(t.Context(), client.ObjectKey{Name: name}, c); err != nil {
+	if err := f.Get(t.Context(), client.ObjectKey{Name: name}, c); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -94,50 +94,50 @@ func definition(deleting bool) client.Object {
 }
 
 func TestReconcile(t *testing.T) {
-	w := newWorld(t, deployment("a", "prod"), deployment("a", "other"), definition(false))
-	w.reconcile(t, "prod")
-	c := w.cluster(t, "prod")
+	f := newFixture(t, deployment("a", "prod"), deployment("a", "other"), definition(false))
+	f.reconcile(t, "prod")
+	c := f.cluster(t, "prod")
 	if c.Labels["region"] != "eu" || c.Spec.SourceRef == nil || c.Spec.SourceRef.Namespace != "a" || !plan.IsMade(c) ||
 		c.Status.Source == nil || c.Status.Source.PowerState != v1alpha1.PowerRunning {
 		t.Fatalf("made %+v", c)
 	}
 	version := c.ResourceVersion
-	w.reconcile(t, "prod")
-	if again := w.cluster(t, "prod"); again.ResourceVersion != version {
+	f.reconcile(t, "prod")
+	if again := f.cluster(t, "prod"); again.ResourceVersion != version {
 		t.Errorf("written again without need: %+v", again)
 	}
 	second := deployment("b", "prod")
-	if err := w.Create(t.Context(), second); err != nil {
+	if err := f.Create(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	w.reconcile(t, "prod")
-	w.reconcile(t, "prod")
-	if clashes := w.cluster(t, "prod").Status.Source.Clashes; len(clashes) != 1 || clashes[0].Namespace != "b" {
+	f.reconcile(t, "prod")
+	f.reconcile(t, "prod")
+	if clashes := f.cluster(t, "prod").Status.Source.Clashes; len(clashes) != 1 || clashes[0].Namespace != "b" {
 		t.Errorf("clashes %v", clashes)
 	}
-	if n := len(w.events.Events); n != 1 || !strings.Contains(<-w.events.Events, "FleetClusterNameTaken") {
+	if n := len(f.events.Events); n != 1 || !strings.Contains(<-f.events.Events, "FleetClusterNameTaken") {
 		t.Errorf("%d Events of one clash", n)
 	}
-	if err := w.Delete(t.Context(), second); err != nil {
+	if err := f.Delete(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Delete(t.Context(), deployment("a", "prod")); err != nil {
+	if err := f.Delete(t.Context(), deployment("a", "prod")); err != nil {
 		t.Fatal(err)
 	}
-	w.reconcile(t, "prod")
-	if err := w.Get(t.Context(), client.ObjectKey{Name: "prod"}, c); client.IgnoreNotFound(err) != nil || err == nil {
+	f.reconcile(t, "prod")
+	if err := f.Get(t.Context(), client.ObjectKey{Name: "prod"}, c); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the FleetCluster of a source that is gone: %v", err)
 	}
 }
 
 // TestStaleCache has a cache without this controller's own last write: nothing of that is lost.
 func TestStaleCache(t *testing.T) {
-	w := newWorld(t, deployment("a", "prod"), deployment("a", "other"), definition(false))
-	w.reconcile(t, "prod")
-	stale := w.cluster(t, "prod")
+	f := newFixture(t, deployment("a", "prod"), deployment("a", "other"), definition(false))
+	f.reconcile(t, "prod")
+	stale := f.cluster(t, "prod")
 	stale.Status.Source = nil
 	stale.ResourceVersion = "1"
-	w.r.Client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context,
+	f.r.Client = interceptor.NewClient(f.Client.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context,
 		c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 		if cluster, ok := obj.(*v1alpha1.FleetCluster); ok {
 			stale.DeepCopyInto(cluster)
@@ -146,15 +146,15 @@ func TestStaleCache(t *testing.T) {
 		return c.Get(ctx, key, obj, opts...)
 	}})
 	for range 2 {
-		result, err := w.r.Reconcile(t.Context(), requestFor("prod"))
+		result, err := f.r.Reconcile(t.Context(), requestFor("prod"))
 		if err != nil || result.RequeueAfter == 0 {
 			t.Fatalf("%+v, %v: it is not tried again", result, err)
 		}
-		if set := w.cluster(t, "prod").Status.Source.Labels; set["region"] != "eu" {
+		if set := f.cluster(t, "prod").Status.Source.Labels; set["region"] != "eu" {
 			t.Fatalf("the status forgot which labels it set: %v", set)
 		}
 		// Its source was relocating, which the cache does not know either, and is gone now.
-		err = w.Delete(t.Context(), deployment("a", "prod"))
+		err = f.Delete(t.Context(), deployment("a", "prod"))
 		if client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
@@ -181,9 +181,9 @@ func TestAbsenceIsDoubted(t *testing.T) {
 				Annotations: map[string]string{v1alpha1.AnnotationDiscovered: "true"}},
 				Spec:   v1alpha1.FleetClusterSpec{SourceRef: &of},
 				Status: v1alpha1.FleetClusterStatus{Source: &v1alpha1.ClusterSource{State: v1alpha1.SourcePresent}}}
-			w := newWorld(t, append(test.others, c)...)
-			w.reconcile(t, "prod")
-			err := w.Get(t.Context(), client.ObjectKey{Name: "prod"}, c)
+			f := newFixture(t, append(test.others, c)...)
+			f.reconcile(t, "prod")
+			err := f.Get(t.Context(), client.ObjectKey{Name: "prod"}, c)
 			if test.want == "" {
 				if client.IgnoreNotFound(err) != nil || err == nil {
 					t.Errorf("it is still there (%v)", err)

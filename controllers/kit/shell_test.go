@@ -48,8 +48,8 @@ func (i *inner) Reconcile(_ context.Context, c *v1alpha1.FleetCluster) (ctrl.Res
 	return ctrl.Result{RequeueAfter: time.Minute}, i.err
 }
 
-// world is a shell around an inner reconciler, and an API server that counts writes.
-type world struct {
+// fixture is a shell around an inner reconciler, and an API server that counts writes.
+type fixture struct {
 	*shell[*v1alpha1.FleetCluster]
 	inner    *inner
 	writes   int
@@ -57,44 +57,44 @@ type world struct {
 	clock    time.Time
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{inner: &inner{}, clock: time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)}
+	f := &fixture{inner: &inner{}, clock: time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(object()).WithStatusSubresource(object()).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, name string,
 			obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			w.writes++
-			if w.writeErr != nil {
-				return w.writeErr
+			f.writes++
+			if f.writeErr != nil {
+				return f.writeErr
 			}
 			return c.SubResource(name).Patch(ctx, obj, patch, opts...)
 		}}).Build()
-	w.shell = &shell[*v1alpha1.FleetCluster]{client: c, inner: w.inner, now: func() time.Time { return w.clock },
+	f.shell = &shell[*v1alpha1.FleetCluster]{client: c, inner: f.inner, now: func() time.Time { return f.clock },
 		outdated: newOutdated()}
-	return w
+	return f
 }
 
-func (w *world) read(t *testing.T) *v1alpha1.FleetCluster {
+func (f *fixture) read(t *testing.T) *v1alpha1.FleetCluster {
 	t.Helper()
 	c := object()
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func (w *world) run(t *testing.T) (ctrl.Result, error) {
+func (f *fixture) run(t *testing.T) (ctrl.Result, error) {
 	t.Helper()
-	return w.Reconcile(t.Context(), w.read(t))
+	return f.Reconcile(t.Context(), f.read(t))
 }
 
 // TestFailingIsReportedOnce plays an object that fails to be observed for a while.
 func TestFailingIsReportedOnce(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	steps := []struct {
 		name       string
 		after      time.Duration
@@ -115,15 +115,15 @@ func TestFailingIsReportedOnce(t *testing.T) {
 	}
 	for _, step := range steps {
 		t.Run(step.name, func(t *testing.T) {
-			w.clock = w.clock.Add(step.after)
-			*w.inner, w.writes = step.inner, 0
-			if _, err := w.run(t); !errors.Is(err, step.inner.err) {
+			f.clock = f.clock.Add(step.after)
+			*f.inner, f.writes = step.inner, 0
+			if _, err := f.run(t); !errors.Is(err, step.inner.err) {
 				t.Errorf("error %v, want %v", err, step.inner.err)
 			}
-			c := w.read(t)
-			if c.Status.ObservedGeneration != step.generation || w.writes != step.writes {
+			c := f.read(t)
+			if c.Status.ObservedGeneration != step.generation || f.writes != step.writes {
 				t.Errorf("observed generation %d after %d writes, want %d after %d", c.Status.ObservedGeneration,
-					w.writes, step.generation, step.writes)
+					f.writes, step.generation, step.writes)
 			}
 			failing := conditions.Get(c.Status.Conditions, v1alpha1.ConditionReconcileFailing)
 			since := ""
@@ -156,10 +156,10 @@ func TestErrorsOfBoth(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			*w.inner = inner{observed: true, err: test.inner}
-			w.writeErr = test.patch
-			result, err := w.run(t)
+			f := newFixture(t)
+			*f.inner = inner{observed: true, err: test.inner}
+			f.writeErr = test.patch
+			result, err := f.run(t)
 			if (err != nil) != (len(test.want) > 0) || result.RequeueAfter != test.requeue {
 				t.Errorf("%v, %v; want %v, requeue after %s", result, err, test.want, test.requeue)
 			}
@@ -194,34 +194,34 @@ func TestOutdatedIsNotReconciled(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.inner.observed, w.inner.err, w.writeErr = test.observed, test.inner, test.patch
-			cached := w.read(t)
+			f := newFixture(t)
+			f.inner.observed, f.inner.err, f.writeErr = test.observed, test.inner, test.patch
+			cached := f.read(t)
 			reconcile := func(c *v1alpha1.FleetCluster) ctrl.Result {
 				t.Helper()
-				result, _ := w.Reconcile(t.Context(), c.DeepCopy())
+				result, _ := f.Reconcile(t.Context(), c.DeepCopy())
 				return result
 			}
 			reconcile(cached)
-			w.writeErr, w.inner.err, w.inner.times, w.writes = nil, nil, 0, 0
+			f.writeErr, f.inner.err, f.inner.times, f.writes = nil, nil, 0, 0
 			again := reconcile(cached)
-			if skipped := w.inner.times == 0; skipped != test.outdated {
+			if skipped := f.inner.times == 0; skipped != test.outdated {
 				t.Errorf("skipped %t, want %t", skipped, test.outdated)
 			}
-			if test.outdated && (w.writes > 0 || again.RequeueAfter != ConflictDelay) {
-				t.Errorf("%d writes, result %+v", w.writes, again)
+			if test.outdated && (f.writes > 0 || again.RequeueAfter != ConflictDelay) {
+				t.Errorf("%d writes, result %+v", f.writes, again)
 			}
-			w.inner.times = 0
-			newer := w.read(t)
+			f.inner.times = 0
+			newer := f.read(t)
 			newer.ResourceVersion += "0"
 			reconcile(newer)
-			if w.inner.times != 1 {
+			if f.inner.times != 1 {
 				t.Error("the newer version was not reconciled")
 			}
-			w.outdated.note(cached, cached.ResourceVersion, w.clock)
-			w.clock = w.clock.Add(outdatedFor)
-			w.inner.times = 0
-			if reconcile(cached); w.inner.times != 1 {
+			f.outdated.note(cached, cached.ResourceVersion, f.clock)
+			f.clock = f.clock.Add(outdatedFor)
+			f.inner.times = 0
+			if reconcile(cached); f.inner.times != 1 {
 				t.Error("a version that the cache keeps was not reconciled after a while")
 			}
 		})

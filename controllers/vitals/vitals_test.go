@@ -48,8 +48,8 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
-// world is a hub and a cluster that tests fill, and the metrics of both.
-type world struct {
+// fixture is a hub and a cluster that tests fill, and the metrics of both.
+type fixture struct {
 	t        *testing.T
 	hub      client.Client
 	local    client.Client
@@ -61,7 +61,7 @@ type world struct {
 	registry *prometheus.Registry
 }
 
-func newWorld(t *testing.T, cluster ...client.Object) *world {
+func newFixture(t *testing.T, cluster ...client.Object) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme,
@@ -70,41 +70,41 @@ func newWorld(t *testing.T, cluster ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, see: Visibility{Hub: true, Cluster: true, OLM: true, Conditions: true}, lister: fakeLister{}}
-	w.hub = fake.NewClientBuilder().WithScheme(scheme).Build()
-	w.local = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster...).Build()
+	f := &fixture{t: t, see: Visibility{Hub: true, Cluster: true, OLM: true, Conditions: true}, lister: fakeLister{}}
+	f.hub = fake.NewClientBuilder().WithScheme(scheme).Build()
+	f.local = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster...).Build()
 	clock := func() time.Time { return now }
-	read := &reader{hub: w.hub, local: w.local, now: clock}
-	w.reader = read
-	look := func() Visibility { return w.see }
-	w.counts = &operandCounter{reader: read, visibility: look, lister: w.lister, interval: time.Minute, now: clock,
-		pods: newPodObserver(w.local, clock)}
-	w.outcomes = newOutcomes("prod-eu")
-	w.registry = prometheus.NewPedanticRegistry()
-	w.registry.MustRegister(&collector{log: logr.Discard(), reader: read, visibility: look, counter: w.counts,
-		descs: descriptions("prod-eu")}, w.outcomes)
-	return w
+	read := &reader{hub: f.hub, local: f.local, now: clock}
+	f.reader = read
+	look := func() Visibility { return f.see }
+	f.counts = &operandCounter{reader: read, visibility: look, lister: f.lister, interval: time.Minute, now: clock,
+		pods: newPodObserver(f.local, clock)}
+	f.outcomes = newOutcomes("prod-eu")
+	f.registry = prometheus.NewPedanticRegistry()
+	f.registry.MustRegister(&collector{log: logr.Discard(), reader: read, visibility: look, counter: f.counts,
+		descs: descriptions("prod-eu")}, f.outcomes)
+	return f
 }
 
-func (w *world) install(oi *v1alpha1.OperatorInstall) {
-	w.t.Helper()
-	if err := w.hub.Create(w.t.Context(), oi); err != nil {
-		w.t.Fatal(err)
+func (f *fixture) install(oi *v1alpha1.OperatorInstall) {
+	f.t.Helper()
+	if err := f.hub.Create(f.t.Context(), oi); err != nil {
+		f.t.Fatal(err)
 	}
-	w.outcomes.OnAdd(oi, true)
+	f.outcomes.OnAdd(oi, true)
 }
 
 // text is what Prometheus would scrape.
-func (w *world) text() string {
-	w.t.Helper()
-	families, err := w.registry.Gather()
+func (f *fixture) text() string {
+	f.t.Helper()
+	families, err := f.registry.Gather()
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	var b bytes.Buffer
 	for _, family := range families {
 		if _, err := expfmt.MetricFamilyToText(&b, family); err != nil {
-			w.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 	}
 	return b.String()
@@ -258,12 +258,12 @@ const (
 
 // healthyWorld has an operator that is healthy, one that is being upgraded, and
 // one that is admitted and not installed yet.
-func healthyWorld(t *testing.T) *world {
+func healthyWorld(t *testing.T) *fixture {
 	two := int32(2)
 	crd := func(plural, version, kind string) operatorsv1alpha1.CRDDescription {
 		return operatorsv1alpha1.CRDDescription{Name: plural + ".example.com", Version: version, Kind: kind}
 	}
-	w := newWorld(t,
+	f := newFixture(t,
 		subscribed("echo", "echo-operator", "echo-operator.v1.1.0", "echo-operator.v1.1.0"),
 		withWebhooks(withWebhooks(withWebhooks(
 			withCertificates(csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour,
@@ -288,38 +288,38 @@ func healthyWorld(t *testing.T) *world {
 		catalog("queue", "bellwether-queue", "10.0.0.1:50101", "10.0.0.1:50999", "READY"),
 		deployment("queue", "queue", "queue-operator.v2.1.0", nil, 0),
 	)
-	w.lister["Echo"] = page(item(ready), item(ready), item(notReady), item(`{"conditions":{"odd":"shape"}}`))
-	w.lister["Secret"] = apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "secrets"}, "",
+	f.lister["Echo"] = page(item(ready), item(ready), item(notReady), item(`{"conditions":{"odd":"shape"}}`))
+	f.lister["Secret"] = apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "secrets"}, "",
 		nil)
-	w.lister["Queue"] = map[string]string{"queue": page(item(ready)), "": page()}
-	w.install(install("echo", nil))
-	w.install(install("queue", func(oi *v1alpha1.OperatorInstall) {
+	f.lister["Queue"] = map[string]string{"queue": page(item(ready)), "": page()}
+	f.install(install("echo", nil))
+	f.install(install("queue", func(oi *v1alpha1.OperatorInstall) {
 		oi.Spec.Admission.Hash, oi.Spec.Admission.AdmittedAt = "b", ago(time.Hour)
 		oi.Spec.Admission.Release.Install.Mode = v1alpha1.InstallOwnNamespace
 		oi.UID = "uid-of-queue"
 	}))
-	w.install(install("new", func(oi *v1alpha1.OperatorInstall) {
+	f.install(install("new", func(oi *v1alpha1.OperatorInstall) {
 		oi.Spec.Admission.AdmittedAt, oi.Status = ago(time.Minute), v1alpha1.OperatorInstallStatus{}
 		oi.UID = "uid-of-new"
 	}))
-	w.install(install("waiting", func(oi *v1alpha1.OperatorInstall) {
+	f.install(install("waiting", func(oi *v1alpha1.OperatorInstall) {
 		oi.Spec.Admission, oi.UID = nil,
 			"uid-of-waiting"
 	}))
-	return w
+	return f
 }
 
 func TestMetricsGolden(t *testing.T) {
-	w := healthyWorld(t)
-	w.counts.countAll(t.Context(), w.see)
+	f := healthyWorld(t)
+	f.counts.countAll(t.Context(), f.see)
 	ended := install("echo", func(oi *v1alpha1.OperatorInstall) {
 		at := ago(0)
 		oi.Spec.Admission.Hash, oi.Spec.Admission.Revision, oi.Spec.Admission.AdmittedAt = "b", 2, ago(90*time.Second)
 		oi.Status.SucceededHash, oi.Status.SucceededAt = "b", &at
 	})
-	w.outcomes.OnUpdate(nil, ended)
-	w.outcomes.OnUpdate(nil, ended)
-	golden(t, "metrics.txt", w.text())
+	f.outcomes.OnUpdate(nil, ended)
+	f.outcomes.OnUpdate(nil, ended)
+	golden(t, "metrics.txt", f.text())
 }
 
 func golden(t *testing.T, name, got string) {
@@ -365,9 +365,9 @@ func TestCacheWatcher(t *testing.T) {
 			lacks: []string{series.OperatorConditionStatus + "{"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := healthyWorld(t)
-			w.see = tc.see
-			text := w.text()
+			f := healthyWorld(t)
+			f.see = tc.see
+			text := f.text()
 			for _, want := range tc.has {
 				if !strings.Contains(text, want) {
 					t.Errorf("lacks %s", want)
@@ -390,18 +390,18 @@ func TestCacheWatcher(t *testing.T) {
 // TestPodsThatCannotBeListed: restarts keep their count, and nothing is said of
 // pending pods.
 func TestPodsThatCannotBeListed(t *testing.T) {
-	w := healthyWorld(t)
-	w.counts.countAll(t.Context(), w.see)
+	f := healthyWorld(t)
+	f.counts.countAll(t.Context(), f.see)
 	pending := series.OperatorPodsPending + `{cluster="prod-eu",operator="echo"`
-	if text := w.text(); !strings.Contains(text, pending) {
+	if text := f.text(); !strings.Contains(text, pending) {
 		t.Fatalf("lacks %s:\n%s", pending, text)
 	}
-	w.counts.pods.local = interceptor.NewClient(w.local.(client.WithWatch), interceptor.Funcs{
+	f.counts.pods.local = interceptor.NewClient(f.local.(client.WithWatch), interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
 		}})
-	w.counts.countAll(t.Context(), w.see)
-	text := w.text()
+	f.counts.countAll(t.Context(), f.see)
+	text := f.text()
 	if restarts := series.OperatorRestarts + `{cluster="prod-eu",operator="echo"`; !strings.Contains(text, restarts) {
 		t.Errorf("lacks %s:\n%s", restarts, text)
 	}
@@ -411,17 +411,17 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 }
 
 func TestBeingRemoved(t *testing.T) {
-	w := healthyWorld(t)
+	f := healthyWorld(t)
 	oi := install("old", func(oi *v1alpha1.OperatorInstall) { oi.Finalizers = []string{v1alpha1.FinalizerAgent} })
-	w.install(oi)
+	f.install(oi)
 	const expected = series.OperatorExpected + `{cluster="prod-eu",operator="old",operator_namespace="fleet"} 1`
-	if !strings.Contains(w.text(), expected) {
+	if !strings.Contains(f.text(), expected) {
 		t.Error("it is not expected before")
 	}
-	if err := w.hub.Delete(t.Context(), oi); err != nil {
+	if err := f.hub.Delete(t.Context(), oi); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(w.text(), expected) {
+	if strings.Contains(f.text(), expected) {
 		t.Error("it is expected still")
 	}
 }
@@ -443,21 +443,21 @@ func BenchmarkScan(b *testing.B) {
 // TestSeriesAreRemoved checks that the series of an operator are removed with
 // its install.
 func TestSeriesAreRemoved(t *testing.T) {
-	w := healthyWorld(t)
-	w.counts.countAll(t.Context(), w.see)
-	if !strings.Contains(w.text(), `operator="echo"`) {
+	f := healthyWorld(t)
+	f.counts.countAll(t.Context(), f.see)
+	if !strings.Contains(f.text(), `operator="echo"`) {
 		t.Fatal("there is nothing to go")
 	}
 	oi := install("echo", nil)
-	if err := w.hub.Delete(t.Context(), oi); err != nil {
+	if err := f.hub.Delete(t.Context(), oi); err != nil {
 		t.Fatal(err)
 	}
-	w.outcomes.OnDelete(oi)
-	if text := w.text(); strings.Contains(text, `operator="echo"`) || !strings.Contains(text, `operator="queue"`) {
+	f.outcomes.OnDelete(oi)
+	if text := f.text(); strings.Contains(text, `operator="echo"`) || !strings.Contains(text, `operator="queue"`) {
 		t.Errorf("series of echo are left, or those of queue are not:\n%s", text)
 	}
-	w.counts.countAll(t.Context(), w.see)
-	if left := w.counts.countsOf(oi.Name); len(left) != 0 {
+	f.counts.countAll(t.Context(), f.see)
+	if left := f.counts.countsOf(oi.Name); len(left) != 0 {
 		t.Errorf("counts are left: %v", left)
 	}
 }
@@ -465,28 +465,28 @@ func TestSeriesAreRemoved(t *testing.T) {
 // TestSameName checks that operators with the same name in two namespaces have
 // separate series.
 func TestSameName(t *testing.T) {
-	w := healthyWorld(t)
+	f := healthyWorld(t)
 	other := install("echo", func(oi *v1alpha1.OperatorInstall) {
 		oi.Spec.Operator.Namespace = "staging"
 		oi.Name, oi.UID = oi.Spec.Operator.InstallName(), "another-uid"
 		oi.Spec.Admission.Release.Install.Namespace = "staging-echo"
 	})
-	w.install(other)
+	f.install(other)
 	has := func(metric, namespace, value string) bool {
-		return strings.Contains(w.text(),
+		return strings.Contains(f.text(),
 			metric+`{cluster="prod-eu",operator="echo",operator_namespace="`+namespace+`"} `+value+"\n")
 	}
 	for namespace, succeeded := range map[string]string{"fleet": "1", "staging": "0"} {
 		if !has(series.OperatorExpected, namespace, "1") || !has(series.OperatorCSVSucceeded, namespace, succeeded) {
 			t.Errorf("the operator of namespace %s is not expected, or its CSV is not told apart:\n%s", namespace,
-				w.text())
+				f.text())
 		}
 	}
-	if err := w.hub.Delete(t.Context(), other); err != nil {
+	if err := f.hub.Delete(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	w.outcomes.OnDelete(other)
-	if text := w.text(); strings.Contains(text, `operator_namespace="staging"`) ||
+	f.outcomes.OnDelete(other)
+	if text := f.text(); strings.Contains(text, `operator_namespace="staging"`) ||
 		!strings.Contains(text,
 			series.OperatorInstallTotal+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"`) {
 		t.Errorf("series of the removed operator are left, or those of the other one are gone:\n%s", text)
@@ -496,14 +496,14 @@ func TestSameName(t *testing.T) {
 // TestOneBrokenOperator checks that an operator that cannot be read does not
 // affect the others.
 func TestOneBrokenOperator(t *testing.T) {
-	w := healthyWorld(t)
+	f := healthyWorld(t)
 	broken := catalog("echo", "bellwether-echo", "", "", "")
-	if err := w.local.Get(t.Context(), client.ObjectKeyFromObject(broken), broken); err != nil {
+	if err := f.local.Get(t.Context(), client.ObjectKeyFromObject(broken), broken); err != nil {
 		t.Fatal(err)
 	}
 	broken.(*unstructured.Unstructured).Object["spec"] = "no object"
-	w.reader.local = failingList{Client: w.local, broken: broken.(*unstructured.Unstructured)}
-	text := w.text()
+	f.reader.local = failingList{Client: f.local, broken: broken.(*unstructured.Unstructured)}
+	text := f.text()
 	if !strings.Contains(text,
 		series.OperatorExpected+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`) ||
 		strings.Contains(text,
@@ -535,14 +535,14 @@ func (b failingList) List(ctx context.Context, list client.ObjectList, opts ...c
 }
 
 func TestCountsAreKeptAfterError(t *testing.T) {
-	w := healthyWorld(t)
+	f := healthyWorld(t)
 	clock := now
-	w.counts.now = func() time.Time { return clock }
-	w.counts.countAll(t.Context(), w.see)
-	w.lister["Echo"] = fmt.Errorf("no route to host")
+	f.counts.now = func() time.Time { return clock }
+	f.counts.countAll(t.Context(), f.see)
+	f.lister["Echo"] = fmt.Errorf("no route to host")
 	echo := func() operandCount {
-		w.counts.countAll(t.Context(), w.see)
-		for _, c := range w.counts.countsOf("fleet.echo") {
+		f.counts.countAll(t.Context(), f.see)
+		for _, c := range f.counts.countsOf("fleet.echo") {
 			if c.kind == "Echo" {
 				return c
 			}
@@ -557,21 +557,21 @@ func TestCountsAreKeptAfterError(t *testing.T) {
 	if c := echo(); c.uncounted != series.ReasonFailed || !c.at.IsZero() {
 		t.Errorf("long after: %+v", c)
 	}
-	w.lister["Echo"] = page(item(notReady))
+	f.lister["Echo"] = page(item(notReady))
 	if c := echo(); c.uncounted != "" || c.ready[series.ReadyFalse] != 1 {
 		t.Errorf("after it recovered: %+v", c)
 	}
 }
 
 func TestCountsAreBounded(t *testing.T) {
-	w := healthyWorld(t)
+	f := healthyWorld(t)
 	many := make([]string, maxOperands+10)
 	for i := range many {
 		many[i] = item(ready)
 	}
-	w.lister["Echo"] = page(many...)
-	w.counts.countAll(t.Context(), w.see)
-	for _, c := range w.counts.countsOf("fleet.echo") {
+	f.lister["Echo"] = page(many...)
+	f.counts.countAll(t.Context(), f.see)
+	for _, c := range f.counts.countsOf("fleet.echo") {
 		if c.kind == "Echo" && (c.ready[series.ReadyTrue] != maxOperands || c.uncounted != series.ReasonTooMany) {
 			t.Errorf("counted %v, %s", c.ready, c.uncounted)
 		}

@@ -72,18 +72,18 @@ func TestSlowClusterHoldsUpNoDecoding(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := newWorld(t)
-	d := &decoding{registries: w.registries, bundle: `{"apiVersion":"operators.coreos.com/v1alpha1",
+	f := newFixture(t)
+	d := &decoding{registries: f.registries, bundle: `{"apiVersion":"operators.coreos.com/v1alpha1",
 		"kind":"ClusterServiceVersion","metadata":{"name":"echo.v1.0.0"},"spec":{"version":"1.0.0","install":{
 		"strategy":"deployment","spec":{"deployments":[],"permissions":[{"serviceAccountName":"theirs","rules":[]}]}}}}`}
-	w.catalogs = d
+	f.catalogs = d
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "echo", Name: "theirs"}}).Build()
 	r := requestOf("good", "1.0.0")
 	r.Policy = &localpolicy.Policy{Spec: localpolicy.Spec{
 		Permissions: localpolicy.Permissions{DenyClusterWildcards: true}}}
 	r.claimed = claimed{live: watched{live, t, &d.busy}, source: "echo"}
-	_, _, err := w.read(t.Context(), r)
+	_, _, err := f.read(t.Context(), r)
 	if refusal := (*localpolicy.RefusalError)(nil); !errors.As(err, &refusal) ||
 		!strings.Contains(refusal.Message, "service account echo/theirs, which is there already") {
 		t.Errorf("got %v", err)

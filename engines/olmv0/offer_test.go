@@ -68,8 +68,8 @@ func (r *registries) count() int {
 	return r.reads
 }
 
-// world is offers with a registry and a clock of the test's.
-type world struct {
+// fixture is offers with a registry and a clock of the test's.
+type fixture struct {
 	t *testing.T
 	*registries
 	*offers
@@ -77,16 +77,16 @@ type world struct {
 	clock    time.Time
 }
 
-func newWorld(t *testing.T, blocked ...string) *world {
-	w := &world{t: t, notified: make(chan client.ObjectKey, 100), clock: now,
+func newFixture(t *testing.T, blocked ...string) *fixture {
+	f := &fixture{t: t, notified: make(chan client.ObjectKey, 100), clock: now,
 		registries: &registries{blocked: map[string]chan struct{}{}, started: make(chan struct{}, 10),
 			stopped: make(chan struct{}, 10)}}
 	for _, host := range blocked {
-		w.blocked[host] = make(chan struct{})
+		f.blocked[host] = make(chan struct{})
 	}
-	w.offers = newOffers(w.registries, func(key client.ObjectKey) { w.notified <- key },
-		func() time.Time { return w.clock })
-	return w
+	f.offers = newOffers(f.registries, func(key client.ObjectKey) { f.notified <- key },
+		func() time.Time { return f.clock })
+	return f
 }
 
 func keyOf(name string) client.ObjectKey { return client.ObjectKey{Namespace: "cluster", Name: name} }
@@ -98,22 +98,22 @@ func requestOf(host, version string) request {
 }
 
 // waitFor waits until an install is to be reconciled.
-func (w *world) waitFor(key client.ObjectKey) {
-	w.t.Helper()
+func (f *fixture) waitFor(key client.ObjectKey) {
+	f.t.Helper()
 	select {
-	case got := <-w.notified:
+	case got := <-f.notified:
 		if got != key {
-			w.t.Fatalf("notified of %s, want %s", got, key)
+			f.t.Fatalf("notified of %s, want %s", got, key)
 		}
 	case <-time.After(time.Minute):
-		w.t.Fatalf("not notified of %s", key)
+		f.t.Fatalf("not notified of %s", key)
 	}
 }
 
 // TestPullSecretOfARelease: a catalog is read with the login that it names, and without it not at all.
 func TestPullSecretOfARelease(t *testing.T) {
-	w := newWorld(t)
-	w.pullSecret = func(_ context.Context, name string) ([]byte, error) {
+	f := newFixture(t)
+	f.pullSecret = func(_ context.Context, name string) ([]byte, error) {
 		if name != "login" {
 			return nil, fmt.Errorf("%w: there is no Secret bellwether-system/%s", oci.ErrDenied, name)
 		}
@@ -121,104 +121,104 @@ func TestPullSecretOfARelease(t *testing.T) {
 	}
 	r := requestOf("registry.example.com", "1.0.0")
 	r.Release.Catalog.Source.PullSecret = "login"
-	if s, err := w.source(t.Context(), r); err != nil || string(s.Access.DockerConfig) != "a login" {
+	if s, err := f.source(t.Context(), r); err != nil || string(s.Access.DockerConfig) != "a login" {
 		t.Errorf("the source is %+v, %v", s, err)
 	}
 	r.Release.Catalog.Source.PullSecret = "other"
-	w.get(keyOf("a"), r, "")
-	w.waitFor(keyOf("a"))
-	problem := w.get(keyOf("a"), r, "").offer.Problem
+	f.get(keyOf("a"), r, "")
+	f.waitFor(keyOf("a"))
+	problem := f.get(keyOf("a"), r, "").offer.Problem
 	if problem == nil || problem.Reason != v1alpha1.ReasonAccessDenied ||
-		!strings.Contains(problem.Message, "there is no Secret bellwether-system/other") || w.count() != 0 {
-		t.Errorf("%d reads and %+v, want no read and what is missing", w.count(), problem)
+		!strings.Contains(problem.Message, "there is no Secret bellwether-system/other") || f.count() != 0 {
+		t.Errorf("%d reads and %+v, want no read and what is missing", f.count(), problem)
 	}
 }
 
 // More installs than there are readers wait for a registry that does not answer,
 // and one of another registry has its offer all the same.
 func TestASlowRegistryDelaysNoOther(t *testing.T) {
-	w := newWorld(t, "slow.example.com")
+	f := newFixture(t, "slow.example.com")
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		if a := w.get(keyOf(name), requestOf("slow.example.com", "1.0.0"), ""); !a.pending || !a.since.Equal(now) {
+		if a := f.get(keyOf(name), requestOf("slow.example.com", "1.0.0"), ""); !a.pending || !a.since.Equal(now) {
 			t.Fatalf("an answer without a read: %+v", a)
 		}
 	}
 	quick := requestOf("quick.example.com", "1.0.0")
-	if a := w.get(keyOf("quick"), quick, ""); !a.pending {
+	if a := f.get(keyOf("quick"), quick, ""); !a.pending {
 		t.Fatalf("an answer without a read: %+v", a)
 	}
-	w.waitFor(keyOf("quick"))
-	if a := w.get(keyOf("quick"), quick, ""); a.pending || a.offer.Next != "echo.v1.0.0" {
+	f.waitFor(keyOf("quick"))
+	if a := f.get(keyOf("quick"), quick, ""); a.pending || a.offer.Next != "echo.v1.0.0" {
 		t.Errorf("%+v, want an offer of echo.v1.0.0", a)
 	}
-	close(w.blocked["slow.example.com"])
+	close(f.blocked["slow.example.com"])
 	for range 6 {
-		<-w.notified
+		<-f.notified
 	}
 }
 
 func TestAnOfferIsReadOnce(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	r := requestOf("quick.example.com", "1.0.0")
-	w.get(keyOf("a"), r, "")
-	w.waitFor(keyOf("a"))
-	a := w.get(keyOf("a"), r, "")
+	f.get(keyOf("a"), r, "")
+	f.waitFor(keyOf("a"))
+	a := f.get(keyOf("a"), r, "")
 	if a.view.Hash != a.offer.ViewHash || a.view.Hash == "" {
 		t.Errorf("the view %q is not there to be served", a.offer.ViewHash)
 	}
-	if a = w.get(keyOf("a"), r, a.offer.ViewHash); a.pending || a.view.Hash != "" {
+	if a = f.get(keyOf("a"), r, a.offer.ViewHash); a.pending || a.view.Hash != "" {
 		t.Errorf("what is served is kept: %+v", a)
 	}
-	if got := w.count(); got != 1 {
+	if got := f.count(); got != 1 {
 		t.Errorf("read %d times, want once", got)
 	}
-	if a = w.get(keyOf("a"), r, "another"); !a.pending {
+	if a = f.get(keyOf("a"), r, "another"); !a.pending {
 		t.Error("the view is not read again although it is not served any more")
 	}
-	w.waitFor(keyOf("a"))
+	f.waitFor(keyOf("a"))
 }
 
 func TestANewRequestStopsTheReadForTheOld(t *testing.T) {
-	w := newWorld(t, "slow.example.com")
-	w.get(keyOf("a"), requestOf("slow.example.com", "1.0.0"), "")
-	<-w.started
-	w.get(keyOf("a"), requestOf("quick.example.com", "1.1.0"), "")
+	f := newFixture(t, "slow.example.com")
+	f.get(keyOf("a"), requestOf("slow.example.com", "1.0.0"), "")
+	<-f.started
+	f.get(keyOf("a"), requestOf("quick.example.com", "1.1.0"), "")
 	select {
-	case <-w.stopped:
+	case <-f.stopped:
 	case <-time.After(time.Minute):
 		t.Fatal("the read for the old request goes on")
 	}
-	w.waitFor(keyOf("a"))
-	if a := w.get(keyOf("a"), requestOf("quick.example.com", "1.1.0"), ""); a.offer.Next != "echo.v1.1.0" {
+	f.waitFor(keyOf("a"))
+	if a := f.get(keyOf("a"), requestOf("quick.example.com", "1.1.0"), ""); a.offer.Next != "echo.v1.1.0" {
 		t.Errorf("%+v, want an offer of echo.v1.1.0", a)
 	}
-	if len(w.notified) != 0 {
+	if len(f.notified) != 0 {
 		t.Error("notified of the old request")
 	}
 }
 
 func TestAFailedReadIsRepeatedLater(t *testing.T) {
-	w := newWorld(t)
-	w.failing = oci.ErrUnreachable
+	f := newFixture(t)
+	f.failing = oci.ErrUnreachable
 	r := requestOf("gone.example.com", "1.0.0")
-	w.get(keyOf("a"), r, "")
-	w.waitFor(keyOf("a"))
+	f.get(keyOf("a"), r, "")
+	f.waitFor(keyOf("a"))
 	for range 3 {
-		a := w.get(keyOf("a"), r, "")
+		a := f.get(keyOf("a"), r, "")
 		if a.pending || a.offer.Problem == nil || a.offer.Problem.Reason != v1alpha1.ReasonCatalogUnreachable {
 			t.Fatalf("%+v, want the problem", a)
 		}
 	}
-	if got := w.count(); got != 1 {
+	if got := f.count(); got != 1 {
 		t.Errorf("read %d times, want once", got)
 	}
-	w.recover()
-	w.clock = now.Add(retryAfter)
-	if a := w.get(keyOf("a"), r, ""); a.offer.Problem == nil {
+	f.recover()
+	f.clock = now.Add(retryAfter)
+	if a := f.get(keyOf("a"), r, ""); a.offer.Problem == nil {
 		t.Error("the problem is forgotten before the catalog was read")
 	}
-	w.waitFor(keyOf("a"))
-	if a := w.get(keyOf("a"), r, ""); a.offer.Next != "echo.v1.0.0" {
+	f.waitFor(keyOf("a"))
+	if a := f.get(keyOf("a"), r, ""); a.offer.Next != "echo.v1.0.0" {
 		t.Errorf("%+v, want an offer", a)
 	}
 }

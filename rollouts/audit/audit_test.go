@@ -20,29 +20,29 @@ var (
 	earlier = metav1.NewTime(noon.Add(-time.Hour))
 )
 
-// scene is an operator with one rollout that runs.
-type scene struct {
+// fixture is an operator with one rollout that runs.
+type fixture struct {
 	audit.Input
 }
 
-func newScene() *scene {
-	s := &scene{Input: audit.Input{Now: noon, Operator: &v1alpha1.ManagedOperator{}}}
-	s.rollout(1, v1alpha1.RolloutProgressing)
-	return s
+func newFixture() *fixture {
+	f := &fixture{Input: audit.Input{Now: noon, Operator: &v1alpha1.ManagedOperator{}}}
+	f.rollout(1, v1alpha1.RolloutProgressing)
+	return f
 }
 
-func (s *scene) rollout(revision int64, phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
+func (f *fixture) rollout(revision int64, phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
 	r := v1alpha1.OperatorRollout{}
 	r.Name = fmt.Sprintf("echo-%d", revision)
 	r.Spec.Revision, r.Spec.Release.Version, r.Status.Phase = revision, fmt.Sprintf("1.%d.0", revision), phase
-	s.Rollouts = append(s.Rollouts, r)
-	return &s.Rollouts[len(s.Rollouts)-1]
+	f.Rollouts = append(f.Rollouts, r)
+	return &f.Rollouts[len(f.Rollouts)-1]
 }
 
 // update has the hub look, and returns what is new in words.
-func (s *scene) update() []string {
-	log, fresh := audit.Update(s.Input)
-	s.Operator.Status.Decisions = log
+func (f *fixture) update() []string {
+	log, fresh := audit.Update(f.Input)
+	f.Operator.Status.Decisions = log
 	var texts []string
 	for _, d := range fresh {
 		texts = append(texts, d.At.UTC().Format("15:04")+" "+audit.Text(d))
@@ -55,144 +55,144 @@ func TestDecisions(t *testing.T) {
 	approval := v1alpha1.Approval{Wave: "rest", Gate: "go", By: "ann", Reason: "fine", At: earlier}
 	for name, test := range map[string]struct {
 		// before is recorded, then comes after.
-		before, after func(*scene)
+		before, after func(*fixture)
 		want          []string
 	}{
 		"nothing": {},
 		"an approval": {
-			after: func(s *scene) { s.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
+			after: func(f *fixture) { f.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
 			want:  []string{"11:00 Approved in rollout echo-1, gate go of wave rest, by ann: fine"},
 		},
 		"what was recorded is not recorded again": {
-			before: func(s *scene) { s.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
+			before: func(f *fixture) { f.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
 		},
 		"an approval that is withdrawn": {
-			before: func(s *scene) { s.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
-			after:  func(s *scene) { s.Rollouts[0].Spec.Approvals = nil },
+			before: func(f *fixture) { f.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
+			after:  func(f *fixture) { f.Rollouts[0].Spec.Approvals = nil },
 			want:   []string{"12:00 ApprovalWithdrawn in rollout echo-1, gate go of wave rest"},
 		},
 		"an approval by somebody else instead": {
-			before: func(s *scene) { s.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
-			after:  func(s *scene) { s.Rollouts[0].Spec.Approvals[0].By = "bob" },
+			before: func(f *fixture) { f.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
+			after:  func(f *fixture) { f.Rollouts[0].Spec.Approvals[0].By = "bob" },
 			want:   []string{"11:00 Approved in rollout echo-1, gate go of wave rest, by bob: fine"},
 		},
 		"an override of a gate": {
-			after: func(s *scene) {
-				s.Rollouts[0].Spec.Overrides = []v1alpha1.GateOverride{{Wave: "rest", Gate: "budget", By: "ann",
+			after: func(f *fixture) {
+				f.Rollouts[0].Spec.Overrides = []v1alpha1.GateOverride{{Wave: "rest", Gate: "budget", By: "ann",
 					Reason: "noise"}}
 			},
 			want: []string{"12:00 GateOverridden in rollout echo-1, gate budget of wave rest, by ann: noise"},
 		},
 		"an override of windows": {
-			after: func(s *scene) {
-				s.Rollouts[0].Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "CVE", At: earlier}
+			after: func(f *fixture) {
+				f.Rollouts[0].Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "CVE", At: earlier}
 			},
 			want: []string{"11:00 WindowsOverridden in rollout echo-1, by ann: CVE"},
 		},
 		"a pause": {
-			after: func(s *scene) { s.Rollouts[0].Spec.Paused, s.Rollouts[0].Spec.PausedReason = true, "incident" },
+			after: func(f *fixture) { f.Rollouts[0].Spec.Paused, f.Rollouts[0].Spec.PausedReason = true, "incident" },
 			want:  []string{"12:00 Paused in rollout echo-1: incident"},
 		},
 		"the end of a pause": {
-			before: func(s *scene) { s.Rollouts[0].Spec.Paused = true },
-			after:  func(s *scene) { s.Rollouts[0].Spec.Paused = false },
+			before: func(f *fixture) { f.Rollouts[0].Spec.Paused = true },
+			after:  func(f *fixture) { f.Rollouts[0].Spec.Paused = false },
 			want:   []string{"12:00 Resumed in rollout echo-1"},
 		},
 		"retries": {
-			before: func(s *scene) { s.Rollouts[0].Spec.Retries = 1 },
-			after:  func(s *scene) { s.Rollouts[0].Spec.Retries = 2 },
+			before: func(f *fixture) { f.Rollouts[0].Spec.Retries = 1 },
+			after:  func(f *fixture) { f.Rollouts[0].Spec.Retries = 2 },
 			want:   []string{"12:00 Retried in rollout echo-1, attempt 2"},
 		},
 		"a rollback by a person": {
-			after: func(s *scene) {
-				s.Rollouts[0].Spec.Abort = &v1alpha1.RolloutAbort{Reason: "errors",
+			after: func(f *fixture) {
+				f.Rollouts[0].Spec.Abort = &v1alpha1.RolloutAbort{Reason: "errors",
 					Rollback: &v1alpha1.RollbackRequest{}}
 			},
 			want: []string{"12:00 RollbackRequested in rollout echo-1, version 1.1.0: errors"},
 		},
 		"a rollback by the hub": {
-			after: func(s *scene) {
-				s.Rollouts[0].Status.Phase = v1alpha1.RolloutRolledBack
-				r := s.rollout(2, v1alpha1.RolloutProgressing)
+			after: func(f *fixture) {
+				f.Rollouts[0].Status.Phase = v1alpha1.RolloutRolledBack
+				r := f.rollout(2, v1alpha1.RolloutProgressing)
 				r.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-1", Version: "1.1.0", Reason: "a gate failed",
 					Automatic: true}
-				s.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Rollout: "echo-1", Reason: "it was " +
+				f.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Rollout: "echo-1", Reason: "it was " +
 					"rolled back"}}
 			},
 			want: []string{"12:00 VersionHeld, version 1.1.0, by hub: it was rolled back",
 				"12:00 RollbackStarted in rollout echo-2, version 1.1.0, brought by echo-1, by hub: a gate failed"},
 		},
 		"a hold that a person lifts": {
-			before: func(s *scene) {
-				s.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Rollout: "echo-1", Reason: "bad"}}
+			before: func(f *fixture) {
+				f.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Rollout: "echo-1", Reason: "bad"}}
 			},
-			after: func(s *scene) { s.Operator.Spec.Holds = nil },
+			after: func(f *fixture) { f.Operator.Spec.Holds = nil },
 			want:  []string{"12:00 HoldLifted, version 1.1.0"},
 		},
 		"a hold that the hub lifts": {
-			before: func(s *scene) {
-				s.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Rollout: "echo-1", Reason: "bad"}}
+			before: func(f *fixture) {
+				f.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Rollout: "echo-1", Reason: "bad"}}
 			},
-			after: func(s *scene) {
-				s.Operator.Spec.Holds = nil
-				s.LiftsHolds = func(version string) bool { return version == "1.1.0" }
+			after: func(f *fixture) {
+				f.Operator.Spec.Holds = nil
+				f.LiftsHolds = func(version string) bool { return version == "1.1.0" }
 			},
 			want: []string{"12:00 HoldLifted, version 1.1.0, by hub"},
 		},
 		"an abort, and one by a newer rollout": {
-			after: func(s *scene) {
-				s.Rollouts[0].Spec.Abort = &v1alpha1.RolloutAbort{Reason: "enough"}
-				s.rollout(2, v1alpha1.RolloutProgressing).Spec.Abort = &v1alpha1.RolloutAbort{
+			after: func(f *fixture) {
+				f.Rollouts[0].Spec.Abort = &v1alpha1.RolloutAbort{Reason: "enough"}
+				f.rollout(2, v1alpha1.RolloutProgressing).Spec.Abort = &v1alpha1.RolloutAbort{
 					Reason: "superseded by revision 3", Superseded: true}
 			},
 			want: []string{"12:00 Aborted in rollout echo-1: enough",
 				"12:00 Superseded in rollout echo-2, by hub: superseded by revision 3"},
 		},
 		"a block": {
-			before: func(s *scene) { s.Rollouts[0].Spec.Blocked = "it loses data" },
-			after:  func(s *scene) { s.Rollouts[0].Spec.Blocked = "" },
+			before: func(f *fixture) { f.Rollouts[0].Spec.Blocked = "it loses data" },
+			after:  func(f *fixture) { f.Rollouts[0].Spec.Blocked = "" },
 			want:   []string{"12:00 Unblocked in rollout echo-1, version 1.1.0"},
 		},
 		"a removal that is confirmed, and a restart": {
-			after: func(s *scene) {
-				s.Operator.Spec.Removal = &v1alpha1.OperatorRemoval{Confirm: "abc"}
-				s.Operator.Spec.Restart = "now"
+			after: func(f *fixture) {
+				f.Operator.Spec.Removal = &v1alpha1.OperatorRemoval{Confirm: "abc"}
+				f.Operator.Spec.Restart = "now"
 			},
 			want: []string{"12:00 RestartRequested, restart now", "12:00 RemovalConfirmed, request abc"},
 		},
 		"a policy that is not met": {
-			after: func(s *scene) {
-				s.Rollouts[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady,
+			after: func(f *fixture) {
+				f.Rollouts[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady,
 					Reason: v1alpha1.ReasonPolicyNotMet, Message: "too few waves"}}
 			},
 			want: []string{"12:00 PolicyNotMet in rollout echo-1, by hub: too few waves"},
 		},
 		"a rollout that was deleted withdraws nothing": {
-			before: func(s *scene) { s.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
-			after:  func(s *scene) { s.Rollouts = nil },
+			before: func(f *fixture) { f.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
+			after:  func(f *fixture) { f.Rollouts = nil },
 		},
 		"a rollout that ended long ago is not looked at": {
-			after: func(s *scene) {
-				s.Rollouts[0].Status.Phase, s.Rollouts[0].Spec.Paused = v1alpha1.RolloutSucceeded, true
-				s.rollout(2, v1alpha1.RolloutSucceeded)
-				s.rollout(3, v1alpha1.RolloutSucceeded)
+			after: func(f *fixture) {
+				f.Rollouts[0].Status.Phase, f.Rollouts[0].Spec.Paused = v1alpha1.RolloutSucceeded, true
+				f.rollout(2, v1alpha1.RolloutSucceeded)
+				f.rollout(3, v1alpha1.RolloutSucceeded)
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene()
+			f := newFixture()
 			if test.before != nil {
-				test.before(s)
+				test.before(f)
 			}
-			s.update()
+			f.update()
 			if test.after != nil {
-				test.after(s)
+				test.after(f)
 			}
-			if diff := cmp.Diff(test.want, s.update()); diff != "" {
+			if diff := cmp.Diff(test.want, f.update()); diff != "" {
 				t.Errorf("new decisions (-want +got):\n%s", diff)
 			}
-			if again := s.update(); again != nil {
+			if again := f.update(); again != nil {
 				t.Errorf("recorded again: %v", again)
 			}
 		})
@@ -203,23 +203,23 @@ func TestDecisions(t *testing.T) {
 // recorded again.
 func TestTheTrailIsBounded(t *testing.T) {
 	t.Parallel()
-	s := newScene()
+	f := newFixture()
 	for i := range 70 {
-		s.Rollouts[0].Spec.Approvals = append(s.Rollouts[0].Spec.Approvals, v1alpha1.Approval{
+		f.Rollouts[0].Spec.Approvals = append(f.Rollouts[0].Spec.Approvals, v1alpha1.Approval{
 			Wave: fmt.Sprintf("w%02d", i), Gate: "go", By: "ann", Reason: "fine",
 			At: metav1.NewTime(noon.Add(time.Duration(i) * time.Second))})
 	}
-	if n := len(s.update()); n != 70 {
+	if n := len(f.update()); n != 70 {
 		t.Errorf("%d decisions are new", n)
 	}
-	log := s.Operator.Status.Decisions
+	log := f.Operator.Status.Decisions
 	if len(log.Entries) != 50 || log.Dropped != 20 || len(log.InForce) != 70 {
 		t.Errorf("%d entries, %d dropped, %d in force", len(log.Entries), log.Dropped, len(log.InForce))
 	}
 	if log.Entries[0].On != "gate go of wave w69" || log.Entries[49].On != "gate go of wave w20" {
 		t.Errorf("the newest is %s, the oldest %s", log.Entries[0].On, log.Entries[49].On)
 	}
-	if again := s.update(); again != nil || s.Operator.Status.Decisions.Dropped != 20 {
+	if again := f.update(); again != nil || f.Operator.Status.Decisions.Dropped != 20 {
 		t.Errorf("recorded again: %v", again)
 	}
 }

@@ -23,46 +23,46 @@ func named(name string) v1alpha1.OperatorReference {
 	return v1alpha1.OperatorReference{Namespace: "ops", Name: name}
 }
 
-// scene is cluster a, which the newest rollout of operator echo admitted a minute
+// fixture is cluster a, which the newest rollout of operator echo admitted a minute
 // ago. Its deadline is 10 minutes, and its grace 2.
-type scene struct {
+type fixture struct {
 	rollout v1alpha1.OperatorRollout
 	install v1alpha1.OperatorInstall
 	cluster rollouts.Cluster
 }
 
-func newScene() *scene {
-	s := &scene{cluster: rollouts.Cluster{Name: "a", Online: true}}
-	s.rollout.Namespace, s.rollout.Name, s.rollout.UID = "ops", "echo-2", "uid-2"
-	s.rollout.Spec.Operator.Name = "echo"
-	s.rollout.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "all",
+func newFixture() *fixture {
+	f := &fixture{cluster: rollouts.Cluster{Name: "a", Online: true}}
+	f.rollout.Namespace, f.rollout.Name, f.rollout.UID = "ops", "echo-2", "uid-2"
+	f.rollout.Spec.Operator.Name = "echo"
+	f.rollout.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "all",
 		Deadline:     &metav1.Duration{Duration: 10 * time.Minute},
 		UnreadyGrace: &metav1.Duration{Duration: 2 * time.Minute}}}
-	s.install.Name, s.install.Spec.Cluster, s.install.Spec.Operator = "ops.echo", "a", named("echo")
-	s.admit(time.Minute)
-	return s
+	f.install.Name, f.install.Spec.Cluster, f.install.Spec.Operator = "ops.echo", "a", named("echo")
+	f.admit(time.Minute)
+	return f
 }
 
-func (s *scene) admit(ago time.Duration) {
-	s.install.Spec.Admission = &v1alpha1.Admission{Rollout: "echo-2", RolloutUID: "uid-2", Wave: "all", Hash: "new",
+func (f *fixture) admit(ago time.Duration) {
+	f.install.Spec.Admission = &v1alpha1.Admission{Rollout: "echo-2", RolloutUID: "uid-2", Wave: "all", Hash: "new",
 		AdmittedAt: metav1.Time{Time: noon.Add(-ago)}}
 }
 
 // succeed has the agent report a success, by its clock.
-func (s *scene) succeed(at time.Time) {
-	s.install.Status.SucceededHash, s.install.Status.SucceededAt = "new", &metav1.Time{Time: at}
+func (f *fixture) succeed(at time.Time) {
+	f.install.Status.SucceededHash, f.install.Status.SucceededAt = "new", &metav1.Time{Time: at}
 }
 
 // decide writes a batch entry and nothing else.
-func (s *scene) decide(ago time.Duration) {
-	s.install.Spec.Admission = nil
-	s.rollout.Status.Batch = &v1alpha1.AdmissionBatch{Clusters: []v1alpha1.BatchEntry{{Cluster: "a", Wave: "all",
+func (f *fixture) decide(ago time.Duration) {
+	f.install.Spec.Admission = nil
+	f.rollout.Status.Batch = &v1alpha1.AdmissionBatch{Clusters: []v1alpha1.BatchEntry{{Cluster: "a", Wave: "all",
 		AdmittedAt: metav1.Time{Time: noon.Add(-ago)}}}}
 }
 
-func (s *scene) changes(self string) holds.Changes {
-	return holds.ReadChanges(noon, named(self), []v1alpha1.OperatorRollout{s.rollout},
-		[]v1alpha1.OperatorInstall{s.install}, map[string]rollouts.Cluster{"a": s.cluster})
+func (f *fixture) changes(self string) holds.Changes {
+	return holds.ReadChanges(noon, named(self), []v1alpha1.OperatorRollout{f.rollout},
+		[]v1alpha1.OperatorInstall{f.install}, map[string]rollouts.Cluster{"a": f.cluster})
 }
 
 func TestOneChangeAtATime(t *testing.T) {
@@ -72,78 +72,78 @@ func TestOneChangeAtATime(t *testing.T) {
 			KeepsEntry: keeps}
 	}
 	tests := map[string]struct {
-		given func(*scene)
+		given func(*fixture)
 		self  string
 		want  *rollouts.Hold
 	}{
-		"from its admission to its deadline": {given: func(*scene) {}, want: busy(changed, 9*time.Minute, false)},
-		"its deadline has passed":            {given: func(s *scene) { s.admit(10 * time.Minute) }},
-		"its agent is offline":               {given: func(s *scene) { s.cluster.Online = false }},
+		"from its admission to its deadline": {given: func(*fixture) {}, want: busy(changed, 9*time.Minute, false)},
+		"its deadline has passed":            {given: func(f *fixture) { f.admit(10 * time.Minute) }},
+		"its agent is offline":               {given: func(f *fixture) { f.cluster.Online = false }},
 		"it was offline: the deadline begins anew": {
-			given: func(s *scene) { s.admit(time.Hour); s.cluster.OnlineSince = noon.Add(-time.Minute) },
+			given: func(f *fixture) { f.admit(time.Hour); f.cluster.OnlineSince = noon.Add(-time.Minute) },
 			want:  busy(changed, 9*time.Minute, false),
 		},
-		"it failed": {given: func(s *scene) {
-			s.install.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled,
+		"it failed": {given: func(f *fixture) {
+			f.install.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled,
 				Status: metav1.ConditionTrue}}
 		}},
 		"it succeeded: the grace": {
-			given: func(s *scene) { s.succeed(noon.Add(-30 * time.Second)) },
+			given: func(f *fixture) { f.succeed(noon.Add(-30 * time.Second)) },
 			want:  busy(changed, 90*time.Second, false),
 		},
 		"the grace is over": {
-			given: func(s *scene) { s.admit(5 * time.Minute); s.succeed(noon.Add(-2 * time.Minute)) },
+			given: func(f *fixture) { f.admit(5 * time.Minute); f.succeed(noon.Add(-2 * time.Minute)) },
 		},
 		"the agent's clock is late: the grace begins with the admission": {
-			given: func(s *scene) { s.succeed(noon.Add(-time.Hour)) },
+			given: func(f *fixture) { f.succeed(noon.Add(-time.Hour)) },
 			want:  busy(changed, time.Minute, false),
 		},
 		"the agent's clock is early: the grace ends at most after the deadline": {
-			given: func(s *scene) { s.succeed(noon.Add(100 * time.Hour)) },
+			given: func(f *fixture) { f.succeed(noon.Add(100 * time.Hour)) },
 			want:  busy(changed, 11*time.Minute, false),
 		},
 		"the agent reports no time": {
-			given: func(s *scene) { s.succeed(noon); s.install.Status.SucceededAt = nil },
+			given: func(f *fixture) { f.succeed(noon); f.install.Status.SucceededAt = nil },
 			want:  busy(changed, time.Minute, false),
 		},
 		"its rollout is gone: the defaults": {
-			given: func(s *scene) { s.rollout.UID = "other" },
+			given: func(f *fixture) { f.rollout.UID = "other" },
 			want:  busy(changed, 29*time.Minute, false),
 		},
-		"it was never admitted":     {given: func(s *scene) { s.install.Spec.Admission = nil }},
-		"it is the operator itself": {given: func(*scene) {}, self: "echo"},
+		"it was never admitted":     {given: func(f *fixture) { f.install.Spec.Admission = nil }},
+		"it is the operator itself": {given: func(*fixture) {}, self: "echo"},
 		"its admission is decided: it comes first by its name": {
-			given: func(s *scene) { s.decide(10 * time.Second) },
+			given: func(f *fixture) { f.decide(10 * time.Second) },
 			want:  busy("operator ops/echo is to be changed there by rollout echo-2", 31*time.Second, false),
 		},
 		"and yields by its name": {
-			given: func(s *scene) { s.decide(10 * time.Second) }, self: "alpha",
+			given: func(f *fixture) { f.decide(10 * time.Second) }, self: "alpha",
 			want: busy("operator ops/echo is to be changed there by rollout echo-2", 31*time.Second, true),
 		},
 		"an entry whose stamp is seen": {
-			given: func(s *scene) { s.decide(0); s.admit(10 * time.Minute) },
+			given: func(f *fixture) { f.decide(0); f.admit(10 * time.Minute) },
 		},
 		"an entry of the next attempt": {
-			given: func(s *scene) {
-				s.decide(0)
-				s.rollout.Status.Batch.Clusters[0].Attempt = 1
-				s.admit(10 * time.Minute)
+			given: func(f *fixture) {
+				f.decide(0)
+				f.rollout.Status.Batch.Clusters[0].Attempt = 1
+				f.admit(10 * time.Minute)
 			},
 			want: busy("operator ops/echo is to be changed there by rollout echo-2", 41*time.Second, false),
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newScene()
-			test.given(s)
+			f := newFixture()
+			test.given(f)
 			self := "zeta"
 			if test.self != "" {
 				self = test.self
 			}
-			if diff := cmp.Diff(test.want, s.changes(self).Busy("a", named(self), 1)); diff != "" {
+			if diff := cmp.Diff(test.want, f.changes(self).Busy("a", named(self), 1)); diff != "" {
 				t.Errorf("hold (-want +got):\n%s", diff)
 			}
-			if got := s.changes(self).Busy("b", named(self), 1); got != nil {
+			if got := f.changes(self).Busy("b", named(self), 1); got != nil {
 				t.Errorf("another cluster: %+v", got)
 			}
 		})
@@ -151,11 +151,11 @@ func TestOneChangeAtATime(t *testing.T) {
 }
 
 func TestMoreChangesAtATime(t *testing.T) {
-	s := newScene()
-	other := *newScene()
+	f := newFixture()
+	other := *newFixture()
 	other.install.Name, other.install.Spec.Operator = "ops.mid", named("mid")
-	changes := holds.ReadChanges(noon, named("zeta"), []v1alpha1.OperatorRollout{s.rollout},
-		[]v1alpha1.OperatorInstall{s.install, other.install}, map[string]rollouts.Cluster{"a": s.cluster})
+	changes := holds.ReadChanges(noon, named("zeta"), []v1alpha1.OperatorRollout{f.rollout},
+		[]v1alpha1.OperatorInstall{f.install, other.install}, map[string]rollouts.Cluster{"a": f.cluster})
 	for limit, want := range map[int]bool{0: false, 1: true, 2: true, 3: false} {
 		if got := changes.Busy("a", named("zeta"), limit) != nil; got != want {
 			t.Errorf("busy with a limit of %d: %t", limit, got)
@@ -170,30 +170,30 @@ func TestChangeKeysFindAllChanges(t *testing.T) {
 	between := func(from, to time.Duration) time.Duration { return from + time.Duration(rng.Int64N(int64(to-from))) }
 	changing := 0
 	for range 20000 {
-		s := newScene()
-		s.rollout.Spec.Strategy.Waves[0].UnreadyGrace.Duration = between(0, 3*time.Hour)
-		s.rollout.Spec.Strategy.Waves[0].Deadline.Duration = between(time.Minute, 90*time.Hour)
-		s.admit(between(0, 100*time.Hour))
+		f := newFixture()
+		f.rollout.Spec.Strategy.Waves[0].UnreadyGrace.Duration = between(0, 3*time.Hour)
+		f.rollout.Spec.Strategy.Waves[0].Deadline.Duration = between(time.Minute, 90*time.Hour)
+		f.admit(between(0, 100*time.Hour))
 		if rng.IntN(3) > 0 {
-			s.succeed(noon.Add(between(-110*time.Hour, 60*time.Hour)))
+			f.succeed(noon.Add(between(-110*time.Hour, 60*time.Hour)))
 		}
 		if rng.IntN(4) == 0 {
-			s.cluster.OnlineSince = noon.Add(-between(0, 50*time.Hour))
+			f.cluster.OnlineSince = noon.Add(-between(0, 50*time.Hour))
 		}
-		all := s.changes("other")
+		all := f.changes("other")
 		if len(all) == 0 {
 			continue
 		}
 		changing++
-		keys := holds.ChangeKeys(noon, []v1alpha1.OperatorRollout{s.rollout})
-		if !slices.Contains(keys, holds.ChangeKey(&s.install)) {
-			t.Fatalf("key %s of an install that is changing is not in %v", holds.ChangeKey(&s.install), keys)
+		keys := holds.ChangeKeys(noon, []v1alpha1.OperatorRollout{f.rollout})
+		if !slices.Contains(keys, holds.ChangeKey(&f.install)) {
+			t.Fatalf("key %s of an install that is changing is not in %v", holds.ChangeKey(&f.install), keys)
 		}
 	}
 	if changing < 1000 {
 		t.Errorf("only %d installs were changing", changing)
 	}
-	settled := newScene()
+	settled := newFixture()
 	settled.admit(50 * time.Hour)
 	settled.succeed(noon.Add(-40 * time.Hour))
 	if key := holds.ChangeKey(&settled.install); slices.Contains(holds.ChangeKeys(noon, nil), key) {

@@ -54,9 +54,9 @@ var (
 	baseline  = v1alpha1.Gate{Name: "as-before", Baseline: &v1alpha1.BaselineGate{SLI: "reconcile"}}
 )
 
-// told is an outcome in words: what each policy adds and where it binds, then the
+// describe returns an outcome in words: what each policy adds and where it binds, then the
 // limits of each wave, then what is not met.
-func told(o policy.Outcome, members []policy.Wave) []string {
+func describe(o policy.Outcome, members []policy.Wave) []string {
 	var lines []string
 	for _, a := range o.Applied {
 		lines = append(lines, a.Name+" binds "+strings.Join(a.Waves, " ")+": "+strings.Join(a.Added, "; "))
@@ -219,7 +219,7 @@ func TestApply(t *testing.T) {
 				test.waves(members)
 			}
 			got := policy.Read(test.policies, operator).Apply(members, test.done)
-			if diff := cmp.Diff(test.want, told(got, members)); diff != "" {
+			if diff := cmp.Diff(test.want, describe(got, members)); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(waves()[0].Soak, members[0].Soak); diff != "" {

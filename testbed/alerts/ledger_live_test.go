@@ -62,7 +62,7 @@ func TestOneReleaseIsOneIncident(t *testing.T) {
 			broken[version] = append(broken[version], name)
 		}
 	}
-	w := newWorld(t, clusters)
+	f := newFixture(t, clusters)
 	hooks := alertmanager.NewWebhooks()
 	t.Cleanup(hooks.Close)
 	events, err := pagerduty.Start(t.Context(), pagerduty.Options{Services: []string{"platform"}})
@@ -70,7 +70,7 @@ func TestOneReleaseIsOneIncident(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(events.Close)
-	l, _ := startNotifying(t, w, pagingConfig(t, events, hooks), hooks)
+	l, _ := startNotifying(t, f, pagingConfig(t, events, hooks), hooks)
 	l.eventually("every cluster has slices", func(ctx context.Context) error {
 		n, err := l.one(ctx, `count(bellwether:sli_bad:bool{sli="csv"} == 0)`)
 		if err == nil && int(n) != len(clusters) {
@@ -78,9 +78,9 @@ func TestOneReleaseIsOneIncident(t *testing.T) {
 		}
 		return err
 	})
-	w.change(bad, "alone")
+	f.change(bad, "alone")
 	for incidents, version := range []string{"2.0.0", "3.0.0"} {
-		w.change(bad, broken[version]...)
+		f.change(bad, broken[version]...)
 		l.ledger(events, "the release pages", incidents+1, incidents)
 		// Prometheus crashes in the middle of each incident.
 		l.Kill()
@@ -89,10 +89,10 @@ func TestOneReleaseIsOneIncident(t *testing.T) {
 		}
 		l.alive(hooks, 15)
 		l.ledger(events, "nothing new after the crash", incidents+1, incidents)
-		w.change(good, broken[version]...)
+		f.change(good, broken[version]...)
 		l.ledger(events, "it is resolved", incidents+1, incidents+1)
 	}
-	w.change(good, "alone")
+	f.change(good, "alone")
 	l.alive(hooks, 60)
 	l.ledger(events, "nothing comes after recovery", 2, 2)
 	for _, i := range events.Ledger().Incidents {

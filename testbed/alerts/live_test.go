@@ -49,8 +49,8 @@ type agent struct {
 	silent bool
 }
 
-// world is a fleet's exporters: an agent for each cluster, and the hub with the inventory of all.
-type world struct {
+// fixture is a fleet's exporters: an agent for each cluster, and the hub with the inventory of all.
+type fixture struct {
 	mu       sync.Mutex
 	clusters map[string]*agent
 	servers  map[string]*httptest.Server
@@ -60,62 +60,62 @@ type world struct {
 
 const oddCluster = `odd "chars" \ {=~} $x é`
 
-func newWorld(t *testing.T, clusters map[string]*agent, namespaces ...string) *world {
+func newFixture(t *testing.T, clusters map[string]*agent, namespaces ...string) *fixture {
 	t.Helper()
-	w := &world{clusters: clusters, servers: map[string]*httptest.Server{}, namespaces: namespaces}
+	f := &fixture{clusters: clusters, servers: map[string]*httptest.Server{}, namespaces: namespaces}
 	for name := range clusters {
-		w.servers[name] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter,
+		f.servers[name] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter,
 			_ *http.Request) {
-			w.agent(name, out)
+			f.agent(name, out)
 		}))
 	}
-	w.servers["hub"] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter,
+	f.servers["hub"] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter,
 		_ *http.Request) {
-		w.hub(out)
+		f.hub(out)
 	}))
-	for _, s := range w.servers {
+	for _, s := range f.servers {
 		t.Cleanup(s.Close)
 	}
-	return w
+	return f
 }
 
 // change changes some clusters at once.
-func (w *world) change(change func(*agent), names ...string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (f *fixture) change(change func(*agent), names ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, name := range names {
-		change(w.clusters[name])
+		change(f.clusters[name])
 	}
 }
 
-func (w *world) remove(name string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.clusters, name)
+func (f *fixture) remove(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.clusters, name)
 }
 
 // jobs are those of the clusters that there are.
-func (w *world) jobs() []prometheus.Job {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (f *fixture) jobs() []prometheus.Job {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var jobs []prometheus.Job
-	for i, name := range append(slices.Sorted(maps.Keys(w.clusters)), "hub") {
+	for i, name := range append(slices.Sorted(maps.Keys(f.clusters)), "hub") {
 		jobs = append(jobs, prometheus.Job{Name: fmt.Sprintf("job-%d", i),
-			Targets: []string{strings.TrimPrefix(w.servers[name].URL, "http://")}})
+			Targets: []string{strings.TrimPrefix(f.servers[name].URL, "http://")}})
 	}
 	return jobs
 }
 
-func (w *world) agent(name string, out http.ResponseWriter) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a, ok := w.clusters[name]
+func (f *fixture) agent(name string, out http.ResponseWriter) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, ok := f.clusters[name]
 	if !ok || a.silent {
 		http.Error(out, "silent", http.StatusServiceUnavailable)
 		return
 	}
 	operators := map[string]string{"fleet": a.csv}
-	for _, namespace := range w.namespaces {
+	for _, namespace := range f.namespaces {
 		operators[namespace] = cmp.Or(a.others, "1")
 	}
 	for namespace, succeeded := range operators {
@@ -135,13 +135,13 @@ func ofInstall(cluster, namespace string) string {
 	return fmt.Sprintf("cluster=%q,operator_namespace=%q,operator=\"echo\"", cluster, namespace)
 }
 
-func (w *world) hub(out http.ResponseWriter) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, _ = fmt.Fprintf(out, "bellwether_fleet_clusters{state=\"online\"} %d\n", len(w.clusters))
-	for name := range w.clusters {
+func (f *fixture) hub(out http.ResponseWriter) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, _ = fmt.Fprintf(out, "bellwether_fleet_clusters{state=\"online\"} %d\n", len(f.clusters))
+	for name := range f.clusters {
 		_, _ = fmt.Fprintf(out, "bellwether_fleet_cluster_online{cluster=%q} 1\n", name)
-		for _, namespace := range append([]string{"fleet"}, w.namespaces...) {
+		for _, namespace := range append([]string{"fleet"}, f.namespaces...) {
 			_, _ = fmt.Fprintf(out, "bellwether_operator_expected{%s} 1\n", ofInstall(name, namespace))
 		}
 	}
@@ -241,7 +241,7 @@ func (l live) never(what, selector string) {
 // TestLive has a real Prometheus scrape a fleet on which things happen. An hour takes a minute.
 func TestLive(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w := newWorld(t, map[string]*agent{
+	f := newFixture(t, map[string]*agent{
 		"good": {version: "1.0.0", csv: "1"}, "outage": {version: "1.1.0", csv: "1"},
 		"nan":      {version: "1.2.0", csv: "1"},
 		oddCluster: {version: "1.3.0", csv: "1"}, "silent": {version: "1.4.0", csv: "1"},
@@ -251,7 +251,7 @@ func TestLive(t *testing.T) {
 	rules, want := compressed(t, 995_000)
 	dir := t.TempDir()
 	server, err := prometheus.Start(t.Context(), prometheus.Options{
-		Dir: dir, Binary: binary(t, build.Prometheus), Rules: rules, Jobs: w.jobs(), Interval: time.Second,
+		Dir: dir, Binary: binary(t, build.Prometheus), Rules: rules, Jobs: f.jobs(), Interval: time.Second,
 		Lookback: 5 * time.Second,
 	})
 	if err != nil {
@@ -277,9 +277,9 @@ func TestLive(t *testing.T) {
 	})
 	l.never("nothing is wrong yet", `operator="echo"`)
 
-	w.change(bad, "outage", oddCluster, "gone", "twin-a", "twin-b")
-	w.change(func(a *agent) { a.csv = "NaN" }, "nan")
-	w.change(func(a *agent) { a.silent = true }, "silent")
+	f.change(bad, "outage", oddCluster, "gone", "twin-a", "twin-b")
+	f.change(func(a *agent) { a.csv = "NaN" }, "nan")
+	f.change(func(a *agent) { a.silent = true }, "silent")
 	l.firing("pages of single clusters", `alertname="BellwetherOperatorSLOBurn",severity="page"`, "cluster", "outage",
 		oddCluster, "gone", "nan")
 	l.firing("one page of a release that is bad on two clusters", `alertname="BellwetherReleaseSLOBurn"`, "version",
@@ -289,8 +289,8 @@ func TestLive(t *testing.T) {
 	l.labelled()
 
 	// A cluster leaves while it is broken, Prometheus crashes, and an operator is upgraded in the middle of its outage.
-	w.remove("gone")
-	if err := l.SetJobs(t.Context(), w.jobs()...); err != nil {
+	f.remove("gone")
+	if err := l.SetJobs(t.Context(), f.jobs()...); err != nil {
 		t.Fatal(err)
 	}
 	const spent = `sum_over_time(bellwether:sli_bad:slice{cluster="outage",operator_namespace="fleet",sli="csv"}[12h])`
@@ -299,7 +299,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Kill()
-	w.change(func(a *agent) { a.version = "1.1.1" }, "outage")
+	f.change(func(a *agent) { a.version = "1.1.1" }, "outage")
 	back := time.Now()
 	if err := l.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -320,7 +320,7 @@ func TestLive(t *testing.T) {
 		return err
 	})
 
-	w.change(good, "outage", oddCluster, "nan", "twin-a", "twin-b")
+	f.change(good, "outage", oddCluster, "nan", "twin-a", "twin-b")
 	l.firing("no page after recovery but that of the silent cluster", `severity="page"`, "cluster", "silent")
 	l.never("nothing is said of single SLIs of the silent cluster", `alertname="BellwetherSLIAbsent"`)
 	l.never("the good operator of the same name burns nothing",

@@ -95,7 +95,7 @@ func (l live) alive(hooks *alertmanager.Webhooks, minutes int) {
 }
 
 // startNotifying starts both servers, with a configuration in which an hour takes a minute.
-func startNotifying(t *testing.T, w *world, config string, hooks *alertmanager.Webhooks) (live, *alertmanager.Server) {
+func startNotifying(t *testing.T, f *fixture, config string, hooks *alertmanager.Webhooks) (live, *alertmanager.Server) {
 	t.Helper()
 	manager, err := alertmanager.Start(t.Context(), alertmanager.Options{
 		Dir: t.TempDir(), Binary: binary(t, build.Alertmanager),
@@ -108,7 +108,7 @@ func startNotifying(t *testing.T, w *world, config string, hooks *alertmanager.W
 	t.Cleanup(func() { manager.Stop(context.Background()) })
 	rules, _ := compressed(t, 995_000)
 	server, err := prometheus.Start(t.Context(), prometheus.Options{
-		Dir: t.TempDir(), Binary: binary(t, build.Prometheus), Rules: rules, Jobs: w.jobs(), Interval: time.Second,
+		Dir: t.TempDir(), Binary: binary(t, build.Prometheus), Rules: rules, Jobs: f.jobs(), Interval: time.Second,
 		Lookback: 5 * time.Second, Alertmanagers: []string{manager.Address()},
 		Args: []string{"--rules.alert.resend-delay=2s"}, // 2 minutes
 	})
@@ -122,7 +122,7 @@ func startNotifying(t *testing.T, w *world, config string, hooks *alertmanager.W
 // TestOneFailureIsOneNotification counts what a real Alertmanager notifies of. An hour takes a minute.
 func TestOneFailureIsOneNotification(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w := newWorld(t, map[string]*agent{
+	f := newFixture(t, map[string]*agent{
 		"good-a": {version: "1.0.0", csv: "1"}, "good-b": {version: "1.0.0", csv: "1"},
 		"outage": {version: "1.1.0", csv: "1"}, "silent": {version: "1.2.0", csv: "1"},
 		"broken": {version: "1.3.0", csv: "1"}, "slim": {version: "1.4.0", csv: "1"},
@@ -130,7 +130,7 @@ func TestOneFailureIsOneNotification(t *testing.T) {
 	}, "staging", "tools")
 	hooks := alertmanager.NewWebhooks()
 	t.Cleanup(hooks.Close)
-	l, manager := startNotifying(t, w, recommended(t), hooks)
+	l, manager := startNotifying(t, f, recommended(t), hooks)
 	l.eventually("every cluster has slices", func(ctx context.Context) error {
 		n, err := l.one(ctx, `count(bellwether:sli_bad:bool{sli="csv"} == 0)`)
 		if err == nil && n != 24 {
@@ -142,9 +142,9 @@ func TestOneFailureIsOneNotification(t *testing.T) {
 	l.alive(hooks, 20)
 	l.notified("no pages yet", hooks, toPager, map[string][]string{})
 
-	w.change(bad, "outage", "twin-a", "twin-b")
-	w.change(func(a *agent) { a.silent = true }, "silent")
-	w.change(func(a *agent) { a.csv, a.others = "0", "0" }, "broken")
+	f.change(bad, "outage", "twin-a", "twin-b")
+	f.change(func(a *agent) { a.silent = true }, "silent")
+	f.change(func(a *agent) { a.csv, a.others = "0", "0" }, "broken")
 	failures := []string{
 		"OperatorSLOBurn scope=operator operator_namespace=fleet operator=echo cluster=outage",
 		"ReleaseSLOBurn scope=release operator_namespace=fleet operator=echo version=2.0.0",
@@ -166,7 +166,7 @@ func TestOneFailureIsOneNotification(t *testing.T) {
 	l.notified("nothing new after restarts", hooks, toPager, eachOf(failures, alertmanager.Firing))
 
 	// What is only a ticket reaches the other receiver.
-	w.change(func(a *agent) { a.desired = 2 }, "slim")
+	f.change(func(a *agent) { a.desired = 2 }, "slim")
 	ticket := []string{"OperatorSLOBurn scope=operator operator_namespace=fleet operator=echo cluster=slim"}
 	l.eventually("a ticket", func(context.Context) error {
 		if got := slices.Sorted(maps.Keys(received(hooks, toTickets))); len(got) == 0 {
@@ -175,9 +175,9 @@ func TestOneFailureIsOneNotification(t *testing.T) {
 		return nil
 	})
 
-	w.change(good, "outage", "twin-a", "twin-b")
-	w.change(func(a *agent) { a.silent = false }, "silent")
-	w.change(func(a *agent) { a.csv, a.others = "1", "" }, "broken")
+	f.change(good, "outage", "twin-a", "twin-b")
+	f.change(func(a *agent) { a.silent = false }, "silent")
+	f.change(func(a *agent) { a.csv, a.others = "1", "" }, "broken")
 	l.notified("each failure is resolved once", hooks, toPager,
 		eachOf(failures, alertmanager.Firing, alertmanager.Resolved))
 	// The windows of days still burn. What paged is no ticket now.

@@ -61,8 +61,8 @@ func sending(t *testing.T, cluster, address string) []byte {
 // outage of four hours, two are lost, and it is said how much.
 func TestLiveOutage(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w := newWorld(t, map[string]*agent{"cut": {version: "1.0.0", csv: "1"}, "well": {version: "1.0.0", csv: "1"}})
-	ofHub := prometheus.Job{Name: "hub", Targets: []string{strings.TrimPrefix(w.servers["hub"].URL, "http://")}}
+	f := newFixture(t, map[string]*agent{"cut": {version: "1.0.0", csv: "1"}, "well": {version: "1.0.0", csv: "1"}})
+	ofHub := prometheus.Job{Name: "hub", Targets: []string{strings.TrimPrefix(f.servers["hub"].URL, "http://")}}
 	opts := receiving()
 	opts.Jobs = []prometheus.Job{ofHub}
 	hub := startPart(t, slo.Hub, opts)
@@ -77,8 +77,8 @@ func TestLiveOutage(t *testing.T) {
 	t.Cleanup(network.Stop)
 	through := map[string]string{"cut": network.Address(), "well": address.Host}
 	ofClusters := map[string]live{}
-	for name := range w.clusters {
-		agent := strings.TrimPrefix(w.servers[name].URL, "http://")
+	for name := range f.clusters {
+		agent := strings.TrimPrefix(f.servers[name].URL, "http://")
 		ofClusters[name] = startPart(t, slo.Edge, prometheus.Options{Further: sending(t, name, through[name]),
 			Self: true, Jobs: []prometheus.Job{{Name: "agent", Targets: []string{agent}}}})
 	}
@@ -90,11 +90,11 @@ func TestLiveOutage(t *testing.T) {
 	// 40 minutes without a network, in which the operator is bad for 20.
 	network.Refuse()
 	cut := time.Now()
-	w.change(bad, "cut")
+	f.change(bad, "cut")
 	cluster.eventually("20 slices are bad on the cluster", func(ctx context.Context) error {
 		return cluster.atLeast(ctx, badSlicesOf, 20)
 	})
-	w.change(good, "cut")
+	f.change(good, "cut")
 	cluster.eventually("40 slices were made", func(ctx context.Context) error {
 		return cluster.atLeast(ctx, fmt.Sprintf(`count_over_time(bellwether:slices_recorded:timestamp[%ds])`,
 			int(time.Since(cut).Seconds())), 40)

@@ -45,15 +45,15 @@ func startPart(t *testing.T, part slo.Part, opts prometheus.Options) live {
 // TestLiveParts has a Prometheus in each cluster send slices to that of the hub, which scrapes no cluster.
 func TestLiveParts(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w := newWorld(t, map[string]*agent{"good": {version: "1.0.0", csv: "1"}, "outage": {version: "1.1.0", csv: "1"},
+	f := newFixture(t, map[string]*agent{"good": {version: "1.0.0", csv: "1"}, "outage": {version: "1.1.0", csv: "1"},
 		"lost": {version: "1.2.0", csv: "1"}})
 	ofHub, ofClusters := prometheus.Job{Name: "hub"}, map[string]live{}
-	ofHub.Targets = []string{strings.TrimPrefix(w.servers["hub"].URL, "http://")}
+	ofHub.Targets = []string{strings.TrimPrefix(f.servers["hub"].URL, "http://")}
 	hub := startPart(t, slo.Hub, prometheus.Options{Jobs: []prometheus.Job{ofHub}, Receive: true})
-	for name := range w.clusters {
+	for name := range f.clusters {
 		ofClusters[name] = startPart(t, slo.Edge, prometheus.Options{SendTo: hub.Server, Send: slo.KeepTravelling(),
 			Jobs: []prometheus.Job{{Name: "agent",
-				Targets: []string{strings.TrimPrefix(w.servers[name].URL, "http://")}}}})
+				Targets: []string{strings.TrimPrefix(f.servers[name].URL, "http://")}}}})
 	}
 
 	hub.eventually("every cluster has slices and a whole budget", func(ctx context.Context) error {
@@ -73,12 +73,12 @@ func TestLiveParts(t *testing.T) {
 	}
 	hub.never("nothing is wrong yet", `severity=~"page|ticket"`)
 
-	w.change(bad, "outage")
+	f.change(bad, "outage")
 	ofClusters["lost"].Stop(t.Context())
 	hub.firing("a page of the cluster with an outage", `alertname="BellwetherOperatorSLOBurn",severity="page"`,
 		"cluster", "outage")
 	hub.firing("one page of a cluster that sends nothing", `alertname="BellwetherClusterFailing"`, "cluster", "lost")
-	w.change(good, "outage")
+	f.change(good, "outage")
 	hub.firing("the page ends", `alertname="BellwetherOperatorSLOBurn",severity="page"`, "cluster")
 	hub.firing("the lost cluster stays lost", `severity="page"`, "cluster", "lost")
 }

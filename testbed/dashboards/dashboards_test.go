@@ -122,7 +122,7 @@ func start(t *testing.T) *source {
 		t.Fatal(err)
 	}
 	s := &source{end: time.Now().Add(-4 * time.Hour).Truncate(time.Minute)}
-	past := newWorld(s.end)
+	past := newFixture(s.end)
 	if err := check(past); err != nil {
 		t.Fatal(err)
 	}

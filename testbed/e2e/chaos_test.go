@@ -41,12 +41,12 @@ const (
 	chaosPatience = 4 * patience
 )
 
-// world is an operator whose upgrades and rollbacks are disturbed.
-type world struct {
+// fixture is an operator whose upgrades and rollbacks are disturbed.
+type fixture struct {
 	*operator
-	deck    *disturber
-	witness *witness
-	users   []*user
+	deck     *disturber
+	recorder *recorder
+	users    []*user
 	// runs is the version that all clusters run.
 	runs    string
 	changes int
@@ -57,7 +57,7 @@ type world struct {
 // leaves its wave, and nothing is installed that was not admitted. Users go on writing custom resources, and each field
 // of what they were told is stored is there at the end.
 func TestChaos(t *testing.T) {
-	x := newWorld(t)
+	x := newFixture(t)
 	began := time.Now()
 	x.fails("1.2.0") // by way of 1.1.0, whose CRD has a new field
 	x.succeeds(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.1.0" }, true)
@@ -71,20 +71,20 @@ func TestChaos(t *testing.T) {
 		}, false)
 	}
 	x.deck.verdict(*chaosDuration > 0)
-	x.witness.verdict(map[string][]string{bundlePrefix + "1.2.0": {bundlePrefix + "1.1.0"}})
+	x.recorder.verdict(map[string][]string{bundlePrefix + "1.2.0": {bundlePrefix + "1.1.0"}})
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	seed := *chaosSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("run it again with -chaos.seed %d -chaos.duration %s -chaos.longest %s", seed, *chaosDuration, *chaosLongest)
-	x := &world{runs: "1.0.0"}
+	x := &fixture{runs: "1.0.0"}
 	x.operator = manage(t, "echo-chaos", nil, "1.0.0", "1.1.0", "1.2.0")
 	x.everywhere(1)
-	x.witness = observe(t, x.operator, chaos.Judge{
+	x.recorder = observe(t, x.operator, chaos.Judge{
 		Waves: []string{"canary", "prod"}, Deadline: patience, Confined: []string{bundlePrefix + "1.2.0"},
 		Limits: map[string]int{"canary": 1, "prod": 1, rollouts.RollbackWave: 1},
 	})
@@ -109,7 +109,7 @@ func protect(s *v1alpha1.ManagedOperatorSpec) {
 }
 
 // fails rolls a bad version out: the rollout ends as RolledBack, and every cluster runs what it ran before.
-func (x *world) fails(version string) {
+func (x *fixture) fails(version string) {
 	x.t.Helper()
 	stopWriting := x.write()
 	rollout := x.newest() + 1
@@ -134,7 +134,7 @@ func (x *world) fails(version string) {
 
 // succeeds rolls a good release out. Disturbances may make the wave fail; then it is rolled back, and a person tries
 // again when all is quiet.
-func (x *world) succeeds(change func(*v1alpha1.ManagedOperatorSpec), withoutPrometheus bool) {
+func (x *fixture) succeeds(change func(*v1alpha1.ManagedOperatorSpec), withoutPrometheus bool) {
 	x.t.Helper()
 	stopWriting := x.write()
 	rollout := x.newest() + 1
@@ -170,7 +170,7 @@ func (x *world) succeeds(change func(*v1alpha1.ManagedOperatorSpec), withoutProm
 }
 
 // newest returns the revision of the newest rollout.
-func (x *world) newest() int64 {
+func (x *fixture) newest() int64 {
 	x.t.Helper()
 	ro, err := x.newestRollout()
 	x.must(err)
@@ -179,7 +179,7 @@ func (x *world) newest() int64 {
 
 // ends waits until a rollout has ended. One that is rolled back, or is a rollback, may be halted meanwhile: it has to
 // go on when what halted it is over.
-func (x *world) ends(revision int64) *v1alpha1.OperatorRollout {
+func (x *fixture) ends(revision int64) *v1alpha1.OperatorRollout {
 	x.t.Helper()
 	return x.within(chaosPatience, revision, "ended",
 		func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Phase.Ended() })
@@ -187,7 +187,7 @@ func (x *world) ends(revision int64) *v1alpha1.OperatorRollout {
 
 // waitsForPrometheus waits until the gate of the canary says that it misses Prometheus. Without data, no wave is
 // verified.
-func (x *world) waitsForPrometheus(revision int64) {
+func (x *fixture) waitsForPrometheus(revision int64) {
 	x.t.Helper()
 	var verified bool
 	ro := x.within(chaosPatience, revision, "waiting for Prometheus", func(ro *v1alpha1.OperatorRollout) bool {
@@ -208,7 +208,7 @@ func (x *world) waitsForPrometheus(revision int64) {
 }
 
 // release has a person release the hold of a version.
-func (x *world) release(version string) {
+func (x *fixture) release(version string) {
 	x.t.Helper()
 	out, err := shared.Bellwether(x.t.Context(), "operator", "release-hold", x.key.Name, version)
 	x.t.Log(out)
@@ -216,13 +216,13 @@ func (x *world) release(version string) {
 }
 
 // releaseAll takes all holds away, also those of settings.
-func (x *world) releaseAll() {
+func (x *fixture) releaseAll() {
 	x.t.Helper()
 	x.change(func(s *v1alpha1.ManagedOperatorSpec) { s.Holds = nil })
 }
 
 // settles waits until every cluster is online and runs the release, and looks for all that was lost.
-func (x *world) settles() {
+func (x *fixture) settles() {
 	x.t.Helper()
 	for _, member := range platform.DefaultMembers() {
 		x.online(member.Name, true)
@@ -242,7 +242,7 @@ func (x *world) settles() {
 }
 
 // isSettled says why a cluster does not run the release; empty if it does.
-func (x *world) isSettled(ctx context.Context, cluster string) string {
+func (x *fixture) isSettled(ctx context.Context, cluster string) string {
 	oi := &v1alpha1.OperatorInstall{}
 	name := v1alpha1.OperatorReference{Namespace: x.key.Namespace, Name: x.key.Name}.InstallName()
 	if err := x.hub.Get(ctx, client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: name},
@@ -258,7 +258,7 @@ func (x *world) isSettled(ctx context.Context, cluster string) string {
 }
 
 // write has the users of all clusters write until the returned function is called.
-func (x *world) write() (stop func()) {
+func (x *fixture) write() (stop func()) {
 	x.t.Helper()
 	ctx, cancel := context.WithCancel(x.t.Context())
 	for _, u := range x.users {

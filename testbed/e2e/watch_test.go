@@ -27,10 +27,10 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/poll"
 )
 
-// witness follows every change of an operator's installs on the hub, in the
+// recorder follows every change of an operator's installs on the hub, in the
 // order in which the API server made them, and has each one judged: that is the
 // truth, whatever the hub's controllers believe.
-type witness struct {
+type recorder struct {
 	t      *testing.T
 	o      *operator
 	cancel context.CancelFunc
@@ -45,35 +45,35 @@ type witness struct {
 
 type seenCSV struct{ cluster, name string }
 
-// observe starts a witness.
-func observe(t *testing.T, o *operator, judge chaos.Judge) *witness {
+// observe starts a recorder.
+func observe(t *testing.T, o *operator, judge chaos.Judge) *recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	w := &witness{t: t, o: o, cancel: cancel, judge: judge, seen: map[seenCSV]bool{}}
-	t.Cleanup(w.stop)
-	w.follow(ctx, o.hub, &v1alpha1.OperatorInstallList{},
-		[]client.ListOption{client.MatchingLabels{v1alpha1.LabelOperator: o.key.Name}}, w.seeInstalls)
+	r := &recorder{t: t, o: o, cancel: cancel, judge: judge, seen: map[seenCSV]bool{}}
+	t.Cleanup(r.stop)
+	r.follow(ctx, o.hub, &v1alpha1.OperatorInstallList{},
+		[]client.ListOption{client.MatchingLabels{v1alpha1.LabelOperator: o.key.Name}}, r.seeInstalls)
 	for _, member := range platform.DefaultMembers() {
 		c, err := shared.Client(member.Name, platform.Scheme())
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.follow(ctx, c, &operatorsv1alpha1.ClusterServiceVersionList{},
+		r.follow(ctx, c, &operatorsv1alpha1.ClusterServiceVersionList{},
 			[]client.ListOption{client.InNamespace(o.key.Name)},
-			func(objects []runtime.Object) { w.seeCSVs(member.Name, objects) })
+			func(objects []runtime.Object) { r.seeCSVs(member.Name, objects) })
 	}
-	return w
+	return r
 }
 
 // follow calls see for all objects that are there, and for each one that changes, over restarts of the API server.
-func (w *witness) follow(ctx context.Context, c client.WithWatch, list client.ObjectList, options []client.ListOption,
+func (r *recorder) follow(ctx context.Context, c client.WithWatch, list client.ObjectList, options []client.ListOption,
 	see func([]runtime.Object)) {
-	w.t.Helper()
-	watcher, err := w.watch(ctx, c, list, options, see)
+	r.t.Helper()
+	watcher, err := r.watch(ctx, c, list, options, see)
 	if err != nil {
-		w.t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	w.done.Go(func() {
+	r.done.Go(func() {
 		for ctx.Err() == nil {
 			for event := range watcher.ResultChan() {
 				if event.Type == watch.Added || event.Type == watch.Modified {
@@ -82,7 +82,7 @@ func (w *witness) follow(ctx context.Context, c client.WithWatch, list client.Ob
 			}
 			// The API server has forgotten where the watch was: everything is read again.
 			_ = poll.Until(ctx, look, func() error {
-				watcher, err = w.watch(ctx, c, list, options, see)
+				watcher, err = r.watch(ctx, c, list, options, see)
 				return err
 			})
 		}
@@ -90,7 +90,7 @@ func (w *witness) follow(ctx context.Context, c client.WithWatch, list client.Ob
 }
 
 // watch reads all objects, and watches from there on.
-func (w *witness) watch(ctx context.Context, c client.WithWatch, list client.ObjectList, options []client.ListOption,
+func (r *recorder) watch(ctx context.Context, c client.WithWatch, list client.ObjectList, options []client.ListOption,
 	see func([]runtime.Object)) (watch.Interface, error) {
 	start := list.DeepCopyObject().(client.ObjectList)
 	if err := c.List(ctx, start, options...); err != nil {
@@ -109,63 +109,63 @@ func (w *witness) watch(ctx context.Context, c client.WithWatch, list client.Obj
 	})
 }
 
-func (w *witness) seeInstalls(objects []runtime.Object) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events += len(objects)
+func (r *recorder) seeInstalls(objects []runtime.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events += len(objects)
 	installs := make([]*v1alpha1.OperatorInstall, 0, len(objects))
 	for _, object := range objects {
 		if oi, ok := object.(*v1alpha1.OperatorInstall); ok {
 			installs = append(installs, oi)
 		}
 	}
-	w.judge.See(time.Now(), installs...)
+	r.judge.See(time.Now(), installs...)
 }
 
-// seeCSVs remembers CSVs. The witness follows several API servers, so the admission may be seen a little after the CSV:
+// seeCSVs remembers CSVs. The recorder follows several API servers, so the admission may be seen a little after the CSV:
 // it is looked up when the test ends.
-func (w *witness) seeCSVs(cluster string, objects []runtime.Object) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (r *recorder) seeCSVs(cluster string, objects []runtime.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, object := range objects {
 		if csv, ok := object.(*operatorsv1alpha1.ClusterServiceVersion); ok {
-			w.seen[seenCSV{cluster, csv.Name}] = true
+			r.seen[seenCSV{cluster, csv.Name}] = true
 		}
 	}
 }
 
-func (w *witness) stop() {
-	w.cancel()
-	w.done.Wait()
+func (r *recorder) stop() {
+	r.cancel()
+	r.done.Wait()
 }
 
-// verdict ends the witness and fails the test for each fault. hops are the bundles on the way to a bundle: a cluster
+// verdict ends the recorder and fails the test for each fault. hops are the bundles on the way to a bundle: a cluster
 // that was admitted to that one may have them.
-func (w *witness) verdict(hops map[string][]string) {
-	w.t.Helper()
-	w.stop()
-	faults := w.judge.Faults()
-	for csv := range w.seen {
-		if !w.mayHave(csv, hops) {
+func (r *recorder) verdict(hops map[string][]string) {
+	r.t.Helper()
+	r.stop()
+	faults := r.judge.Faults()
+	for csv := range r.seen {
+		if !r.mayHave(csv, hops) {
 			faults = append(faults, fmt.Sprintf("%s got %s, which was never admitted", csv.cluster, csv.name))
 		}
 	}
-	if w.events == 0 || len(w.seen) == 0 {
-		w.t.Error("the witness saw nothing")
+	if r.events == 0 || len(r.seen) == 0 {
+		r.t.Error("the recorder saw nothing")
 	}
 	for _, fault := range faults {
-		w.t.Error(fault)
+		r.t.Error(fault)
 	}
-	w.t.Logf("the witness saw %d changes and %d CSVs", w.events, len(w.seen))
+	r.t.Logf("the recorder saw %d changes and %d CSVs", r.events, len(r.seen))
 }
 
-func (w *witness) mayHave(csv seenCSV, hops map[string][]string) bool {
-	if w.judge.Admitted(csv.cluster, csv.name) {
+func (r *recorder) mayHave(csv seenCSV, hops map[string][]string) bool {
+	if r.judge.Admitted(csv.cluster, csv.name) {
 		return true
 	}
 	for bundle, onTheWay := range hops {
 		for _, hop := range onTheWay {
-			if hop == csv.name && w.judge.Admitted(csv.cluster, bundle) {
+			if hop == csv.name && r.judge.Admitted(csv.cluster, bundle) {
 				return true
 			}
 		}

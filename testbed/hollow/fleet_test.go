@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 
 const patience = 8 * time.Minute
 
-// world is a hub and a fleet of hollow agents of the test's own.
-type world struct {
+// fixture is a hub and a fleet of hollow agents of the test's own.
+type fixture struct {
 	*stage.Stage
 	t     *testing.T
 	ctx   context.Context
@@ -52,7 +52,7 @@ type world struct {
 const fleetName = "prod-eu-central-1"
 
 // start starts a hub and n hollow agents, and waits until all of them are online.
-func start(t *testing.T, n int, o hollow.Options) *world {
+func start(t *testing.T, n int, o hollow.Options) *fixture {
 	t.Helper()
 	api, binary := testenv.Cluster(t, cluster.Options{APIServerOnly: true}), testenv.Binary(t, build.Hub)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -62,32 +62,32 @@ func start(t *testing.T, n int, o hollow.Options) *world {
 	hub, err := s.StartHub(ctx, "hub")
 	must(t, err)
 	t.Cleanup(func() { hub.Stop(context.WithoutCancel(ctx)) })
-	w := &world{Stage: s, t: t, ctx: ctx, names: stage.ClusterNames(fleetName, n)}
-	must(t, s.Register(ctx, fleetName, w.names))
+	f := &fixture{Stage: s, t: t, ctx: ctx, names: stage.ClusterNames(fleetName, n)}
+	must(t, s.Register(ctx, fleetName, f.names))
 	must(t, s.Publish(ctx, catalogtest.Options{Packages: 1, Versions: 3}))
-	o.Config, o.Scheme, o.Clusters = api.RESTConfig(), stage.Scheme(), w.names
+	o.Config, o.Scheme, o.Clusters = api.RESTConfig(), stage.Scheme(), f.names
 	o.LeaseEvery, o.LeaseFor = time.Second, cmp.Or(o.LeaseFor, time.Minute)
-	w.fleet, err = hollow.Start(ctx, o)
+	f.fleet, err = hollow.Start(ctx, o)
 	must(t, err)
-	t.Cleanup(func() { must(t, w.fleet.Stop()) })
+	t.Cleanup(func() { must(t, f.fleet.Stop()) })
 	must(t, s.UntilOnline(ctx, fleetName, n))
-	return w
+	return f
 }
 
 // rollOut sets a version, and waits until its rollout is in the phase.
-func (w *world) rollOut(version int, phase v1alpha1.RolloutPhase, waves int) stage.Reached {
-	w.t.Helper()
+func (f *fixture) rollOut(version int, phase v1alpha1.RolloutPhase, waves int) stage.Reached {
+	f.t.Helper()
 	selector := map[string]string{stage.LabelFleet: fleetName}
-	must(w.t, w.Set(w.ctx, stage.Operator(0, version, selector, stage.Waves(waves, len(w.names)))))
-	found, err := w.UntilRolledOut(w.ctx, catalogtest.Version(version), 1, phase)
-	must(w.t, err)
+	must(f.t, f.Set(f.ctx, stage.Operator(0, version, selector, stage.Waves(waves, len(f.names)))))
+	found, err := f.UntilRolledOut(f.ctx, catalogtest.Version(version), 1, phase)
+	must(f.t, err)
 	return found[catalogtest.PackageName(0)]
 }
 
-func (w *world) installs() []v1alpha1.OperatorInstall {
-	w.t.Helper()
+func (f *fixture) installs() []v1alpha1.OperatorInstall {
+	f.t.Helper()
 	var all v1alpha1.OperatorInstallList
-	must(w.t, w.List(w.ctx, &all))
+	must(f.t, f.List(f.ctx, &all))
 	return all.Items
 }
 
@@ -98,25 +98,25 @@ func TestARolloutConverges(t *testing.T) {
 	for name, own := range map[string]bool{"one watch": false, "a watch per agent": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := start(t, 6, hollow.Options{OwnWatches: own, Behaviour: hollow.Behaviour{Seed: 1,
+			f := start(t, 6, hollow.Options{OwnWatches: own, Behaviour: hollow.Behaviour{Seed: 1,
 				Resolve: hollow.Delay{Median: 10 * time.Millisecond, Spread: 0.5},
 				Install: hollow.Delay{Median: 50 * time.Millisecond, Spread: 0.5}}})
 			for version := range 2 {
-				w.rollOut(version, v1alpha1.RolloutSucceeded, 3)
-				for _, install := range w.installs() {
+				f.rollOut(version, v1alpha1.RolloutSucceeded, 3)
+				for _, install := range f.installs() {
 					if err := runs(&install, version); err != nil {
 						t.Error(err)
 					}
 				}
 			}
-			if n := len(w.fleet.Ended()); n != 12 {
+			if n := len(f.fleet.Ended()); n != 12 {
 				t.Errorf("%d installations ended, want 12", n)
 			}
-			w.eventually(w.hasEvents)
-			if refusals := w.fleet.Refusals(); len(refusals) > 0 {
+			f.eventually(f.hasEvents)
+			if refusals := f.fleet.Refusals(); len(refusals) > 0 {
 				t.Errorf("the hub refused Leases: %v", refusals)
 			}
-			for _, c := range w.fleet.Changes() {
+			for _, c := range f.fleet.Changes() {
 				if c.Ready.IsZero() || c.Ready.Before(c.Admitted) {
 					t.Errorf("%s was admitted at %s and ready at %s", c.Cluster, c.Admitted, c.Ready)
 				}
@@ -126,12 +126,12 @@ func TestARolloutConverges(t *testing.T) {
 }
 
 // hasEvents objects to a cluster without an Event of its agent. The hub permits Events with few names only.
-func (w *world) hasEvents() error {
+func (f *fixture) hasEvents() error {
 	var all eventsv1.EventList
-	if err := w.List(w.ctx, &all); err != nil {
+	if err := f.List(f.ctx, &all); err != nil {
 		return err
 	}
-	for _, name := range w.names {
+	for _, name := range f.names {
 		if !slices.ContainsFunc(all.Items, func(e eventsv1.Event) bool {
 			return e.Namespace == v1alpha1.ClusterNamespace(name) && e.ReportingController == "bellwether-agent"
 		}) {
@@ -173,18 +173,18 @@ func runs(install *v1alpha1.OperatorInstall, version int) error {
 // TestAFailedVersionStopsInTheFirstWave installs a bundle that fails everywhere.
 func TestAFailedVersionStopsInTheFirstWave(t *testing.T) {
 	t.Parallel()
-	w := start(t, 6, hollow.Options{Behaviour: hollow.Behaviour{Bad: []string{catalogtest.BundleName(0, 1)}}})
-	w.rollOut(0, v1alpha1.RolloutSucceeded, 1)
-	rollout := w.rollOut(1, v1alpha1.RolloutHalted, 3)
+	f := start(t, 6, hollow.Options{Behaviour: hollow.Behaviour{Bad: []string{catalogtest.BundleName(0, 1)}}})
+	f.rollOut(0, v1alpha1.RolloutSucceeded, 1)
+	rollout := f.rollOut(1, v1alpha1.RolloutHalted, 3)
 	if c := rollout.Status.Clusters; c.Failed == 0 || c.Failed > 2 || c.Pending < 4 {
 		t.Errorf("clusters of the failed rollout: %+v", c)
 	}
-	for _, install := range w.installs() {
+	for _, install := range f.installs() {
 		if got := install.Status.Installed; got == nil || got.Bundle != catalogtest.BundleName(0, 0) {
 			t.Errorf("%s has %v", install.Namespace, got)
 		}
 	}
-	w.rollOut(2, v1alpha1.RolloutSucceeded, 3)
+	f.rollOut(2, v1alpha1.RolloutSucceeded, 3)
 }
 
 // TestWhatHappensIsWhatWasDrawn compares the installations of a fleet with what its seed says of them.
@@ -192,25 +192,25 @@ func TestWhatHappensIsWhatWasDrawn(t *testing.T) {
 	t.Parallel()
 	b := hollow.Behaviour{Seed: 7, FailureShare: 0.4, Install: hollow.Delay{Median: 20 * time.Millisecond, Spread: 1},
 		Latency: hollow.Delay{Median: time.Millisecond, Spread: 0.5}}
-	w := start(t, 10, hollow.Options{Behaviour: b})
-	strategy, all := stage.Waves(1, len(w.names)), intstr.FromString("100%")
+	f := start(t, 10, hollow.Options{Behaviour: b})
+	strategy, all := stage.Waves(1, len(f.names)), intstr.FromString("100%")
 	strategy.Waves[0].MaxFailures = &all // the first failures keep no cluster from being admitted
-	must(t, w.Set(w.ctx, stage.Operator(0, 0, map[string]string{stage.LabelFleet: fleetName}, strategy)))
+	must(t, f.Set(f.ctx, stage.Operator(0, 0, map[string]string{stage.LabelFleet: fleetName}, strategy)))
 	var want []hollow.Installation
 	failed := int32(0)
-	for _, name := range w.names {
+	for _, name := range f.names {
 		drawn := b.Of(name, catalogtest.BundleName(0, 0))
 		if want = append(want, drawn); drawn.Fails {
 			failed++
 		}
 	}
-	must(t, w.UntilRollout(w.ctx, catalogtest.Version(0), func(ro *v1alpha1.OperatorRollout) bool {
+	must(t, f.UntilRollout(f.ctx, catalogtest.Version(0), func(ro *v1alpha1.OperatorRollout) bool {
 		of := ro.Status.Clusters
-		return of.Failed == failed && of.Succeeded == int32(len(w.names))-failed
+		return of.Failed == failed && of.Succeeded == int32(len(f.names))-failed
 	}))
-	w.eventually(func() error {
+	f.eventually(func() error {
 		byCluster := func(a, b hollow.Installation) int { return strings.Compare(a.Cluster, b.Cluster) }
-		got := slices.SortedFunc(slices.Values(w.fleet.Ended()), byCluster)
+		got := slices.SortedFunc(slices.Values(f.fleet.Ended()), byCluster)
 		// A step that failed is tried again.
 		got = slices.CompactFunc(got, func(a, b hollow.Installation) bool { return a == b })
 		if diff := gocmp.Diff(want, got); diff != "" {
@@ -224,17 +224,17 @@ func TestWhatHappensIsWhatWasDrawn(t *testing.T) {
 // are connected again.
 func TestAClusterThatIsCutOffComesBack(t *testing.T) {
 	t.Parallel()
-	w := start(t, 6, hollow.Options{LeaseFor: 15 * time.Second})
-	w.rollOut(0, v1alpha1.RolloutSucceeded, 1)
-	outage, end := context.WithCancel(w.ctx)
-	hit := w.fleet.Disturb(outage, hollow.Trouble{Share: 0.5})
+	f := start(t, 6, hollow.Options{LeaseFor: 15 * time.Second})
+	f.rollOut(0, v1alpha1.RolloutSucceeded, 1)
+	outage, end := context.WithCancel(f.ctx)
+	hit := f.fleet.Disturb(outage, hollow.Trouble{Share: 0.5})
 	if len(hit) != 3 {
 		t.Fatalf("cut off: %v", hit)
 	}
-	w.eventually(func() error { return w.online(hit, metav1.ConditionFalse) })
-	w.rollOut(1, v1alpha1.RolloutSucceeded, 1)
-	w.eventually(func() error {
-		for _, install := range w.installs() {
+	f.eventually(func() error { return f.online(hit, metav1.ConditionFalse) })
+	f.rollOut(1, v1alpha1.RolloutSucceeded, 1)
+	f.eventually(func() error {
+		for _, install := range f.installs() {
 			installed := install.Status.Installed
 			if installed == nil {
 				return fmt.Errorf("%s has nothing", install.Spec.Cluster)
@@ -247,9 +247,9 @@ func TestAClusterThatIsCutOffComesBack(t *testing.T) {
 		return nil
 	})
 	end()
-	w.eventually(func() error { return w.online(hit, metav1.ConditionTrue) })
-	w.eventually(func() error {
-		for _, install := range w.installs() {
+	f.eventually(func() error { return f.online(hit, metav1.ConditionTrue) })
+	f.eventually(func() error {
+		for _, install := range f.installs() {
 			if err := runs(&install, 1); err != nil {
 				return err
 			}
@@ -258,10 +258,10 @@ func TestAClusterThatIsCutOffComesBack(t *testing.T) {
 	})
 }
 
-func (w *world) online(names []string, want metav1.ConditionStatus) error {
+func (f *fixture) online(names []string, want metav1.ConditionStatus) error {
 	for _, name := range names {
 		c := &v1alpha1.FleetCluster{}
-		if err := w.Get(w.ctx, client.ObjectKey{Name: name}, c); err != nil {
+		if err := f.Get(f.ctx, client.ObjectKey{Name: name}, c); err != nil {
 			return err
 		}
 		if got := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline); got.Status != want {
@@ -271,9 +271,9 @@ func (w *world) online(names []string, want metav1.ConditionStatus) error {
 	return nil
 }
 
-func (w *world) eventually(objection func() error) {
-	w.t.Helper()
-	must(w.t, poll.Until(w.ctx, 50*time.Millisecond, objection))
+func (f *fixture) eventually(objection func() error) {
+	f.t.Helper()
+	must(f.t, poll.Until(f.ctx, 50*time.Millisecond, objection))
 }
 
 func must(t *testing.T, err error) {

@@ -25,13 +25,13 @@ const (
 // measures the median of what the API server has then.
 func TestSizeOfAnOperatorInstall(t *testing.T) {
 	t.Parallel()
-	w := start(t, 3, hollow.Options{})
-	w.rollOut(0, v1alpha1.RolloutSucceeded, 1)
-	w.rollOut(1, v1alpha1.RolloutSucceeded, 1)
+	f := start(t, 3, hollow.Options{})
+	f.rollOut(0, v1alpha1.RolloutSucceeded, 1)
+	f.rollOut(1, v1alpha1.RolloutSucceeded, 1)
 	key, err := sign.GenerateKey(sign.ECDSA, nil)
 	must(t, err)
 	var bare, conditions, managed []int
-	for _, o := range w.installs() {
+	for _, o := range f.installs() {
 		must(t, runs(&o, 1))
 		o.APIVersion, o.Kind = v1alpha1.SchemeGroupVersion.String(), "OperatorInstall"
 		pin := &o.Spec.Admission.Release.Catalog

@@ -108,8 +108,8 @@ func (s *silencer) untilState(what string, a alert, state pagerduty.State) {
 // and the release page, and so does a cluster that still fails when its time is over.
 func TestUpgradesAreSilenced(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
-	s := w.silencer()
+	f := start(t, 1)
+	s := f.silencer()
 	first, second := s.install(router, "canary-a", "router-2"), s.install(router, "canary-b", "router-2")
 	s.install(router, "prod-c", "")
 	s.install(echo, "canary-a", "")
@@ -117,13 +117,13 @@ func TestUpgradesAreSilenced(t *testing.T) {
 
 	a, b := single(router, "page", "canary-a"), single(router, "page", "canary-b")
 	c, ticket := single(router, "page", "prod-c"), single(echo, "page", "canary-a")
-	w.fire(a, b, c, ticket)
+	f.fire(a, b, c, ticket)
 	s.pass("2.0.0") // a release of router pages
 	s.untilState("a cluster that is not upgraded pages", c, pagerduty.Open)
 	s.want("during the upgrades", a, "")
 	s.want("during the upgrades", b, "")
-	w.until("there is a ticket about another operator", func(pagerduty.Ledger) bool {
-		return slices.ContainsFunc(w.tickets.At("/tickets"), isAbout(ticket))
+	f.until("there is a ticket about another operator", func(pagerduty.Ledger) bool {
+		return slices.ContainsFunc(f.tickets.At("/tickets"), isAbout(ticket))
 	})
 
 	s.succeed(first)
@@ -135,10 +135,10 @@ func TestUpgradesAreSilenced(t *testing.T) {
 	s.succeed(second)
 	s.untilSilenced(silences.CauseUpgrade)
 	s.untilState("the second cluster pages", b, pagerduty.Open)
-	w.end(a, b, c, ticket)
+	f.end(a, b, c, ticket)
 	for _, one := range []alert{a, b, c} {
 		s.untilState("it is resolved", one, pagerduty.Resolved)
-		if in, _ := w.events.Ledger().Incident(platform, s.key(one)); in.Opened != 1 || in.Resolved != 1 {
+		if in, _ := f.events.Ledger().Incident(platform, s.key(one)); in.Opened != 1 || in.Resolved != 1 {
 			t.Errorf("the incident of %v was opened %d times and resolved %d times, want once", one, in.Opened,
 				in.Resolved)
 		}
@@ -148,14 +148,14 @@ func TestUpgradesAreSilenced(t *testing.T) {
 // TestVetoIsSilenced has the owner of a cluster refuse changes while an operator there fails, and permit them again.
 func TestVetoIsSilenced(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
-	s := w.silencer()
+	f := start(t, 1)
+	s := f.silencer()
 	s.install(router, "prod-eu", "")
 	s.install(router, "prod-us", "")
 	here, there := single(router, "page", "prod-eu"), single(router, "page", "prod-us")
 	ofCluster := alert{"alertname": slo.AlertCluster, "severity": "page", "scope": "cluster", "cluster": "prod-eu"}
-	w.fire(here)
-	w.untilOpen(1)
+	f.fire(here)
+	f.untilOpen(1)
 
 	cluster := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "prod-eu"}}
 	cluster.Status.Veto = &v1alpha1.ClusterVeto{Since: s.now(), Reason: "audit"}
@@ -164,7 +164,7 @@ func TestVetoIsSilenced(t *testing.T) {
 	}
 	s.untilSilenced(silences.CauseVeto, []string{"prod-eu"})
 	s.want("when the veto began", here, pagerduty.Resolved)
-	w.fire(there, ofCluster)
+	f.fire(there, ofCluster)
 	s.pass("2.0.0")
 	s.untilState("the same operator pages on another cluster", there, pagerduty.Open)
 	s.untilState("the cluster pages", ofCluster, pagerduty.Open)
@@ -176,10 +176,10 @@ func TestVetoIsSilenced(t *testing.T) {
 	}
 	s.untilSilenced(silences.CauseVeto)
 	s.untilState("what still fails is open again", here, pagerduty.Open)
-	w.end(here, there, ofCluster)
+	f.end(here, there, ofCluster)
 	for one, opened := range map[*alert]int{&here: 2, &there: 1, &ofCluster: 1} {
 		s.untilState("it is resolved", *one, pagerduty.Resolved)
-		if in, _ := w.events.Ledger().Incident(platform, s.key(*one)); in.Opened != opened {
+		if in, _ := f.events.Ledger().Incident(platform, s.key(*one)); in.Opened != opened {
 			t.Errorf("the incident of %v was opened %d times, want %d", *one, in.Opened, opened)
 		}
 	}

@@ -36,8 +36,8 @@ const (
 	patienceOfHub = 15 * time.Minute
 )
 
-// world is an Alertmanager, or several, that page services, and a tracker of tickets.
-type world struct {
+// fixture is an Alertmanager, or several, that page services, and a tracker of tickets.
+type fixture struct {
 	t        *testing.T
 	times    *strings.Replacer
 	events   *pagerduty.Server
@@ -79,92 +79,92 @@ var faster = strings.NewReplacer("group_wait: 30s", "group_wait: 300ms", "group_
 
 // start runs one Alertmanager, or several replicas, with the configuration that the hub makes of the policies, in which
 // seconds are made of minutes.
-func start(t *testing.T, replicas int) *world {
+func start(t *testing.T, replicas int) *fixture {
 	t.Helper()
 	return startWith(t, replicas, faster)
 }
 
 // startWith does it with other times; nil: those of the hub.
-func startWith(t *testing.T, replicas int, times *strings.Replacer) *world {
+func startWith(t *testing.T, replicas int, times *strings.Replacer) *fixture {
 	t.Helper()
-	w := &world{t: t, tickets: alertmanager.NewWebhooks(), times: times, written: map[string][]byte{}}
-	t.Cleanup(w.tickets.Close)
+	f := &fixture{t: t, tickets: alertmanager.NewWebhooks(), times: times, written: map[string][]byte{}}
+	t.Cleanup(f.tickets.Close)
 	var err error
-	if w.events, err = pagerduty.Start(
+	if f.events, err = pagerduty.Start(
 		t.Context(),
 		pagerduty.Options{Services: []string{platform, payments}},
 	); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.events.Close)
+	t.Cleanup(f.events.Close)
 	paths, err := build.Ensure(t.Context(), t.Output(), build.Alertmanager)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := alertmanager.Options{Dir: t.TempDir(), Binary: paths[build.Alertmanager], Config: w.config(policies)}
+	options := alertmanager.Options{Dir: t.TempDir(), Binary: paths[build.Alertmanager], Config: f.config(policies)}
 	if replicas > 1 {
 		// A replica has to wait longer than the news of another one take, and much shorter than groups do.
 		options.Args = []string{"--cluster.peer-timeout=3s", "--cluster.gossip-interval=20ms"}
 		options.Config = bytes.ReplaceAll(options.Config, []byte("group_interval: 1s"), []byte("group_interval: 15s"))
-		w.managers, err = alertmanager.StartReplicas(t.Context(), replicas, options)
+		f.managers, err = alertmanager.StartReplicas(t.Context(), replicas, options)
 	} else {
-		w.managers = make([]*alertmanager.Server, 1)
-		w.managers[0], err = alertmanager.Start(t.Context(), options)
+		f.managers = make([]*alertmanager.Server, 1)
+		f.managers[0], err = alertmanager.Start(t.Context(), options)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, m := range w.managers {
+		for _, m := range f.managers {
 			m.Stop(context.Background())
 		}
 	})
-	return w
+	return f
 }
 
 // config is the hub's configuration of the policies, with its secrets as files.
-func (w *world) config(policies []paging.Policy) []byte {
-	w.t.Helper()
-	folder := w.t.TempDir()
+func (f *fixture) config(policies []paging.Policy) []byte {
+	f.t.Helper()
+	folder := f.t.TempDir()
 	all := slices.Clone(policies)
 	for i := range all {
 		p := &all[i]
 		p.Spec.Receivers = slices.Clone(p.Spec.Receivers)
 		for j := range p.Spec.Receivers {
 			if r := &p.Spec.Receivers[j]; r.Name == "oncall" {
-				r.PagerDuty = &v1alpha1.PagerDutyReceiver{URL: w.events.URL() + pagerduty.EnqueuePath}
+				r.PagerDuty = &v1alpha1.PagerDutyReceiver{URL: f.events.URL() + pagerduty.EnqueuePath}
 			}
 		}
 		for _, use := range p.Secrets() {
-			value := w.tickets.URL() + "/tickets"
+			value := f.tickets.URL() + "/tickets"
 			if use.Format == paging.FormatRoutingKey {
-				key, err := w.events.RoutingKey(p.Namespace)
+				key, err := f.events.RoutingKey(p.Namespace)
 				if err != nil {
-					w.t.Fatal(err)
+					f.t.Fatal(err)
 				}
 				value = key
 			}
 			if err := os.WriteFile(filepath.Join(folder, use.File), []byte(value), 0o600); err != nil {
-				w.t.Fatal(err)
+				f.t.Fatal(err)
 			}
-			w.written[use.File] = []byte(value)
+			f.written[use.File] = []byte(value)
 		}
 	}
 	text, err := paging.Config(all, folder)
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	inForce, err := json.Marshal(all)
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	w.written[paging.PoliciesFile] = inForce
-	if w.times == nil {
+	f.written[paging.PoliciesFile] = inForce
+	if f.times == nil {
 		return text
 	}
-	quick := w.times.Replace(string(text))
+	quick := f.times.Replace(string(text))
 	if quick == string(text) {
-		w.t.Fatal("the configuration has other times than this test knows")
+		f.t.Fatal("the configuration has other times than this test knows")
 	}
 	return []byte(quick)
 }
@@ -199,11 +199,11 @@ func (a alert) with(name, value string) alert {
 }
 
 // fire posts alerts that go on; end posts that they have ended.
-func (w *world) fire(alerts ...alert) { w.post(time.Now().Add(time.Hour), alerts) }
-func (w *world) end(alerts ...alert)  { w.post(time.Now(), alerts) }
+func (f *fixture) fire(alerts ...alert) { f.post(time.Now().Add(time.Hour), alerts) }
+func (f *fixture) end(alerts ...alert)  { f.post(time.Now(), alerts) }
 
-func (w *world) post(ends time.Time, alerts []alert) {
-	w.t.Helper()
+func (f *fixture) post(ends time.Time, alerts []alert) {
+	f.t.Helper()
 	var posted []alertmanager.PostableAlert
 	for _, a := range alerts {
 		posted = append(posted, alertmanager.PostableAlert{Labels: a, EndsAt: ends, Annotations: map[string]string{
@@ -214,26 +214,26 @@ func (w *world) post(ends time.Time, alerts []alert) {
 			"look":        "bellwether rollout get echo-2",
 		}})
 	}
-	for _, m := range w.managers {
-		if err := m.Post(w.t.Context(), posted...); err != nil {
-			w.t.Fatal(err)
+	for _, m := range f.managers {
+		if err := m.Post(f.t.Context(), posted...); err != nil {
+			f.t.Fatal(err)
 		}
 	}
 }
 
 // until polls the ledger until done.
-func (w *world) until(what string, done func(pagerduty.Ledger) bool) pagerduty.Ledger {
-	w.t.Helper()
+func (f *fixture) until(what string, done func(pagerduty.Ledger) bool) pagerduty.Ledger {
+	f.t.Helper()
 	limit := patience
-	if w.times == nil {
+	if f.times == nil {
 		limit = patienceOfHub
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
+	ctx, cancel := context.WithTimeout(f.t.Context(), limit)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		ledger := w.events.Ledger()
+		ledger := f.events.Ledger()
 		if done(ledger) {
 			return ledger
 		}
@@ -242,7 +242,7 @@ func (w *world) until(what string, done func(pagerduty.Ledger) bool) pagerduty.L
 		case <-ctx.Done():
 			var out bytes.Buffer
 			_ = ledger.Print(&out)
-			w.t.Fatalf("%s: it did not happen:\n%s", what, out.String())
+			f.t.Fatalf("%s: it did not happen:\n%s", what, out.String())
 		}
 	}
 }
@@ -258,21 +258,21 @@ func in(l pagerduty.Ledger, state pagerduty.State) int {
 	return n
 }
 
-func (w *world) untilOpen(n int) pagerduty.Ledger {
-	w.t.Helper()
-	return w.until("incidents are open", func(l pagerduty.Ledger) bool { return in(l, pagerduty.Open) == n })
+func (f *fixture) untilOpen(n int) pagerduty.Ledger {
+	f.t.Helper()
+	return f.until("incidents are open", func(l pagerduty.Ledger) bool { return in(l, pagerduty.Open) == n })
 }
 
-func (w *world) untilResolved(n int) pagerduty.Ledger {
-	w.t.Helper()
-	return w.until("incidents are resolved", func(l pagerduty.Ledger) bool {
+func (f *fixture) untilResolved(n int) pagerduty.Ledger {
+	f.t.Helper()
+	return f.until("incidents are resolved", func(l pagerduty.Ledger) bool {
 		return in(l, pagerduty.Resolved) == n && in(l, pagerduty.Open) == 0
 	})
 }
 
 // wantOnce fails unless every incident was opened once and resolved once, and nothing else came.
-func (w *world) wantOnce(l pagerduty.Ledger, incidents int) {
-	w.t.Helper()
+func (f *fixture) wantOnce(l pagerduty.Ledger, incidents int) {
+	f.t.Helper()
 	good := len(l.Incidents) == incidents && len(l.Anomalies) == 0
 	for _, i := range l.Incidents {
 		good = good && i.Opened == 1 && i.Resolved == 1
@@ -280,6 +280,6 @@ func (w *world) wantOnce(l pagerduty.Ledger, incidents int) {
 	if !good {
 		var out bytes.Buffer
 		_ = l.Print(&out)
-		w.t.Errorf("want %d incidents, each opened once and resolved once:\n%s", incidents, out.String())
+		f.t.Errorf("want %d incidents, each opened once and resolved once:\n%s", incidents, out.String())
 	}
 }

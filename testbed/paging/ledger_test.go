@@ -21,16 +21,16 @@ func TestOneReleaseIsOneIncident(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d Alertmanagers", replicas), func(t *testing.T) {
 			t.Parallel()
-			w := start(t, replicas)
+			f := start(t, replicas)
 			all := []alert{
 				release(echo, "page", "reconcile"),
 				release(echo, "page", "available"),
 				release(echo, "page", "csv"),
 			}
-			w.fire(all[0])
-			w.untilOpen(1)
-			w.fire(all...)
-			l := w.until("the incident has all SLIs", func(l pagerduty.Ledger) bool {
+			f.fire(all[0])
+			f.untilOpen(1)
+			f.fire(all...)
+			l := f.until("the incident has all SLIs", func(l pagerduty.Ledger) bool {
 				return strings.Contains(l.Incidents[0].Last.Payload.Summary, "2 more")
 			})
 			got := l.Incidents[0].Last
@@ -46,40 +46,40 @@ func TestOneReleaseIsOneIncident(t *testing.T) {
 				got.Payload.Component != "echo" || got.Payload.Group != "tools" {
 				t.Errorf("the incident is %+v", got)
 			}
-			w.wantKey(all[0], l.Incidents[0].DedupKey)
-			w.end(all[:2]...)
-			w.end(all[2])
-			w.wantOnce(w.untilResolved(1), 1)
+			f.wantKey(all[0], l.Incidents[0].DedupKey)
+			f.end(all[:2]...)
+			f.end(all[2])
+			f.wantOnce(f.untilResolved(1), 1)
 		})
 	}
 }
 
 // wantKey fails unless the key of an alert's incident is the one that PagerDuty got.
-func (w *world) wantKey(a alert, key string) {
-	w.t.Helper()
-	if got := w.key(a); got != key {
-		w.t.Errorf("the key of %v is %s, want %s", a, got, key)
+func (f *fixture) wantKey(a alert, key string) {
+	f.t.Helper()
+	if got := f.key(a); got != key {
+		f.t.Errorf("the key of %v is %s, want %s", a, got, key)
 	}
 }
 
 // key is that of an alert's incident, by the configuration that Alertmanager says it has.
-func (w *world) key(a alert) string {
-	w.t.Helper()
-	client, err := api.Endpoint{URL: w.managers[0].URL()}.Client()
+func (f *fixture) key(a alert) string {
+	f.t.Helper()
+	client, err := api.Endpoint{URL: f.managers[0].URL()}.Client()
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	config, err := client.Configuration(w.t.Context())
+	config, err := client.Configuration(f.t.Context())
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	router, err := paging.NewRouter([]byte(config))
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	in := router.Incidents(a)
 	if len(in) != 1 {
-		w.t.Fatalf("incidents %+v, want one", in)
+		f.t.Fatalf("incidents %+v, want one", in)
 	}
 	return in[0].DedupKey
 }
@@ -87,37 +87,37 @@ func (w *world) key(a alert) string {
 // TestManyClustersAreOneIncident has alerts of one release that differ in a label which groups do not have.
 func TestManyClustersAreOneIncident(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
+	f := start(t, 1)
 	var all []alert
 	for i := range 200 {
 		all = append(all, release(echo, "page", "reconcile").with("shard", fmt.Sprint(i)))
 	}
-	w.fire(all...)
-	l := w.until("the incident has all alerts", func(l pagerduty.Ledger) bool {
+	f.fire(all...)
+	l := f.until("the incident has all alerts", func(l pagerduty.Ledger) bool {
 		return len(l.Incidents) > 0 && fmt.Sprint(l.Incidents[0].Last.Payload.CustomDetails["num_firing"]) == "200"
 	})
 	if lines := strings.Count(fmt.Sprint(l.Incidents[0].Last.Payload.CustomDetails["firing"]), "\n") + 1; lines != 20 {
 		t.Errorf("the incident lists %d alerts, want 20", lines)
 	}
-	w.end(all...)
-	w.wantOnce(w.untilResolved(1), 1)
+	f.end(all...)
+	f.wantOnce(f.untilResolved(1), 1)
 }
 
 // TestSingleClusterOpensATicket has an operator that is not critical.
 func TestSingleClusterOpensATicket(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
-	w.fire(single(echo, "page", "prod-eu"), single(router, "page", "prod-eu"))
-	l := w.untilOpen(1)
+	f := start(t, 1)
+	f.fire(single(echo, "page", "prod-eu"), single(router, "page", "prod-eu"))
+	l := f.untilOpen(1)
 	if got := l.Incidents[0].Last.Payload.Component; got != "router" {
 		t.Errorf("%s pages, want router, which is critical", got)
 	}
-	w.end(single(echo, "page", "prod-eu"), single(router, "page", "prod-eu"))
-	w.wantOnce(w.untilResolved(1), 1)
-	w.until("the ticket is closed", func(pagerduty.Ledger) bool {
-		return len(w.tickets.At("/tickets")) >= 2
+	f.end(single(echo, "page", "prod-eu"), single(router, "page", "prod-eu"))
+	f.wantOnce(f.untilResolved(1), 1)
+	f.until("the ticket is closed", func(pagerduty.Ledger) bool {
+		return len(f.tickets.At("/tickets")) >= 2
 	})
-	for _, n := range w.tickets.At("/tickets") {
+	for _, n := range f.tickets.At("/tickets") {
 		if n.GroupLabels["operator"] != "echo" {
 			t.Errorf("there is a ticket about %s", n.GroupLabels["operator"])
 		}
@@ -127,20 +127,20 @@ func TestSingleClusterOpensATicket(t *testing.T) {
 // TestSeverityGrows has a ticket that becomes a page, at a service that gets both.
 func TestSeverityGrows(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
+	f := start(t, 1)
 	ticket, page := release(tenant, "ticket", "reconcile"), release(tenant, "page", "reconcile")
-	w.fire(ticket)
-	if got := w.untilOpen(1).Incidents[0].Last.Payload.Severity; got != "warning" {
+	f.fire(ticket)
+	if got := f.untilOpen(1).Incidents[0].Last.Payload.Severity; got != "warning" {
 		t.Errorf("the ticket is %s, want warning", got)
 	}
-	w.fire(page)
-	w.end(ticket)
-	w.until("the incident is critical", func(l pagerduty.Ledger) bool {
+	f.fire(page)
+	f.end(ticket)
+	f.until("the incident is critical", func(l pagerduty.Ledger) bool {
 		return l.Incidents[0].Last.Payload.Severity == "critical"
 	})
-	w.end(page)
-	l := w.untilResolved(1)
-	w.wantOnce(l, 1)
+	f.end(page)
+	l := f.untilResolved(1)
+	f.wantOnce(l, 1)
 	if got := l.Incidents[0].Severities(); !slices.Equal(got, []string{"warning", "critical"}) {
 		t.Errorf("severities %v", got)
 	}
@@ -149,17 +149,17 @@ func TestSeverityGrows(t *testing.T) {
 // TestTenantsDoNotShare has operators of the same name.
 func TestTenantsDoNotShare(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
-	w.fire(release(echo, "page", "reconcile"), release(tenant, "page", "available"))
-	l := w.untilOpen(2)
+	f := start(t, 1)
+	f.fire(release(echo, "page", "reconcile"), release(tenant, "page", "available"))
+	l := f.untilOpen(2)
 	for _, i := range l.Incidents {
 		want := map[string]string{"tools": platform, payments: payments}[i.Last.Payload.Group]
 		if i.Service != want {
 			t.Errorf("service %s got the incident of %s", i.Service, i.Last.Payload.Group)
 		}
 	}
-	w.end(release(echo, "page", "reconcile"), release(tenant, "page", "available"))
-	w.wantOnce(w.untilResolved(2), 2)
+	f.end(release(echo, "page", "reconcile"), release(tenant, "page", "available"))
+	f.wantOnce(f.untilResolved(2), 2)
 }
 
 // TestReleaseAndClusterAtOnce has both recover in each order.
@@ -171,14 +171,14 @@ func TestReleaseAndClusterAtOnce(t *testing.T) {
 		"the cluster first": {cluster, ofRelease}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := start(t, 1)
-			w.fire(order[1])
-			w.fire(order[0])
-			w.untilOpen(2)
-			w.end(order[0])
-			w.until("one is resolved", func(l pagerduty.Ledger) bool { return in(l, pagerduty.Resolved) == 1 })
-			w.end(order[1])
-			w.wantOnce(w.untilResolved(2), 2)
+			f := start(t, 1)
+			f.fire(order[1])
+			f.fire(order[0])
+			f.untilOpen(2)
+			f.end(order[0])
+			f.until("one is resolved", func(l pagerduty.Ledger) bool { return in(l, pagerduty.Resolved) == 1 })
+			f.end(order[1])
+			f.wantOnce(f.untilResolved(2), 2)
 		})
 	}
 }
@@ -186,80 +186,80 @@ func TestReleaseAndClusterAtOnce(t *testing.T) {
 // TestAlertmanagerRestarts stops it in the middle of an incident, and kills it once.
 func TestAlertmanagerRestarts(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
+	f := start(t, 1)
 	page := release(echo, "page", "reconcile")
-	w.fire(page)
-	w.untilOpen(1)
-	w.managers[0].Stop(t.Context())
-	if err := w.managers[0].Restart(t.Context()); err != nil {
+	f.fire(page)
+	f.untilOpen(1)
+	f.managers[0].Stop(t.Context())
+	if err := f.managers[0].Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.fire(page)
-	w.managers[0].Kill()
-	if err := w.managers[0].Restart(t.Context()); err != nil {
+	f.fire(page)
+	f.managers[0].Kill()
+	if err := f.managers[0].Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.fire(page)
-	w.end(page)
-	w.wantOnce(w.untilResolved(1), 1)
+	f.fire(page)
+	f.end(page)
+	f.wantOnce(f.untilResolved(1), 1)
 }
 
 // TestEventsAPIIsAway refuses connections, and then answers 503, while an incident begins, and again while it ends.
 func TestEventsAPIIsAway(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
+	f := start(t, 1)
 	page := release(echo, "page", "reconcile")
-	set := func(f pagerduty.Faults) {
+	set := func(faults pagerduty.Faults) {
 		t.Helper()
-		if err := w.events.SetFaults(f); err != nil {
+		if err := f.events.SetFaults(faults); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set(pagerduty.Faults{Refused: true})
-	w.fire(page)
-	w.untilFailed(3)
+	f.fire(page)
+	f.untilFailed(3)
 	set(pagerduty.Faults{Unavailable: true})
-	w.until("503 is answered", func(l pagerduty.Ledger) bool { return l.Attempts.Unavailable > 1 })
+	f.until("503 is answered", func(l pagerduty.Ledger) bool { return l.Attempts.Unavailable > 1 })
 	set(pagerduty.Faults{})
-	w.untilOpen(1)
+	f.untilOpen(1)
 	set(pagerduty.Faults{Unavailable: true})
-	before := w.events.Ledger().Attempts.Unavailable
-	w.end(page)
-	w.until("503 is answered", func(l pagerduty.Ledger) bool { return l.Attempts.Unavailable > before+1 })
+	before := f.events.Ledger().Attempts.Unavailable
+	f.end(page)
+	f.until("503 is answered", func(l pagerduty.Ledger) bool { return l.Attempts.Unavailable > before+1 })
 	set(pagerduty.Faults{})
-	w.wantOnce(w.untilResolved(1), 1)
+	f.wantOnce(f.untilResolved(1), 1)
 }
 
 // TestEventsAPIIsAwayForLong refuses connections until Alertmanager has given up on two notifications, each with all of
 // its retries: once while an incident begins, and once while it ends.
 func TestEventsAPIIsAwayForLong(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
+	f := start(t, 1)
 	page := release(echo, "page", "reconcile")
 	away := func(notify func(...alert)) {
 		t.Helper()
-		before := w.givenUp()
-		if err := w.events.SetFaults(pagerduty.Faults{Refused: true}); err != nil {
+		before := f.givenUp()
+		if err := f.events.SetFaults(pagerduty.Faults{Refused: true}); err != nil {
 			t.Fatal(err)
 		}
 		notify(page)
-		w.until("two notifications fail", func(pagerduty.Ledger) bool { return w.givenUp() >= before+2 })
-		if err := w.events.SetFaults(pagerduty.Faults{}); err != nil {
+		f.until("two notifications fail", func(pagerduty.Ledger) bool { return f.givenUp() >= before+2 })
+		if err := f.events.SetFaults(pagerduty.Faults{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	away(w.fire)
-	w.untilOpen(1)
-	away(w.end)
-	w.wantOnce(w.untilResolved(1), 1)
+	away(f.fire)
+	f.untilOpen(1)
+	away(f.end)
+	f.wantOnce(f.untilResolved(1), 1)
 }
 
 // givenUp counts the notifications that failed although they were tried again.
-func (w *world) givenUp() float64 {
-	w.t.Helper()
-	failed, err := w.managers[0].Counter(w.t.Context(), "alertmanager_notifications_failed_total")
+func (f *fixture) givenUp() float64 {
+	f.t.Helper()
+	failed, err := f.managers[0].Counter(f.t.Context(), "alertmanager_notifications_failed_total")
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return failed
 }
@@ -267,27 +267,27 @@ func (w *world) givenUp() float64 {
 // TestOperatorsComeAndGo replaces the configuration in the middle of an incident.
 func TestOperatorsComeAndGo(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
+	f := start(t, 1)
 	page := release(echo, "page", "reconcile")
-	w.fire(page)
-	w.untilOpen(1)
+	f.fire(page)
+	f.untilOpen(1)
 	more := slices.Clone(policies)
 	more[0].Operators = append(slices.Clone(more[0].Operators), paging.Operator{Namespace: "new", Name: "thing"})
-	if err := w.managers[0].SetConfig(t.Context(), w.config(more)); err != nil {
+	if err := f.managers[0].SetConfig(t.Context(), f.config(more)); err != nil {
 		t.Fatal(err)
 	}
-	w.fire(page)
-	w.end(page)
-	w.wantOnce(w.untilResolved(1), 1)
+	f.fire(page)
+	f.end(page)
+	f.wantOnce(f.untilResolved(1), 1)
 }
 
 // untilFailed waits until so many requests of Alertmanager to receivers have failed.
-func (w *world) untilFailed(n float64) {
-	w.t.Helper()
-	w.until("requests fail", func(pagerduty.Ledger) bool {
-		failed, err := w.managers[0].Counter(w.t.Context(), "alertmanager_notification_requests_failed_total")
+func (f *fixture) untilFailed(n float64) {
+	f.t.Helper()
+	f.until("requests fail", func(pagerduty.Ledger) bool {
+		failed, err := f.managers[0].Counter(f.t.Context(), "alertmanager_notification_requests_failed_total")
 		if err != nil {
-			w.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 		return failed >= n
 	})

@@ -19,11 +19,11 @@ const outage = 10 * time.Minute
 // minutes, and ends while it is away again.
 func TestEventsAPIIsAwayForTenMinutes(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w := startWith(t, 1, nil)
+	f := startWith(t, 1, nil)
 	page := release(echo, "page", "reconcile")
 	away := func(notify func(...alert)) {
 		t.Helper()
-		if err := w.events.SetFaults(pagerduty.Faults{Refused: true}); err != nil {
+		if err := f.events.SetFaults(pagerduty.Faults{Refused: true}); err != nil {
 			t.Fatal(err)
 		}
 		notify(page)
@@ -32,15 +32,15 @@ func TestEventsAPIIsAwayForTenMinutes(t *testing.T) {
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}
-		if failed := w.givenUp(); failed == 0 {
+		if failed := f.givenUp(); failed == 0 {
 			t.Error("Alertmanager has not given up on a notification")
 		}
-		if err := w.events.SetFaults(pagerduty.Faults{}); err != nil {
+		if err := f.events.SetFaults(pagerduty.Faults{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	away(w.fire)
-	w.untilOpen(1)
-	away(w.end)
-	w.wantOnce(w.untilResolved(1), 1)
+	away(f.fire)
+	f.untilOpen(1)
+	away(f.end)
+	f.wantOnce(f.untilResolved(1), 1)
 }

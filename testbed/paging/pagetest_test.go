@@ -16,8 +16,8 @@ import (
 // TestPageTest tests whom two policies notify, while PagerDuty works and while it refuses the key.
 func TestPageTest(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
-	client, err := api.Endpoint{URL: w.managers[0].URL()}.Client()
+	f := start(t, 1)
+	client, err := api.Endpoint{URL: f.managers[0].URL()}.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestPageTest(t *testing.T) {
 				Policy: types.NamespacedName{Namespace: namespace, Name: name}},
 		)
 		if err != nil {
-			t.Fatalf("%v; result %+v; ledger %+v", err, result, w.events.Ledger())
+			t.Fatalf("%v; result %+v; ledger %+v", err, result, f.events.Ledger())
 		}
 		return result
 	}
@@ -40,12 +40,12 @@ func TestPageTest(t *testing.T) {
 		t.Errorf("result %+v, want a ticket that the tracker accepted", r)
 	}
 	r := test(payments, "team", "page")
-	l := w.events.Ledger()
+	l := f.events.Ledger()
 	in, known := l.Incident(payments, r.DedupKey)
 	if r.Problem() != "" || len(l.Incidents) != 2 || !known || in.State != pagerduty.Resolved || in.Opened != 1 {
 		t.Errorf("result %+v and incidents %+v, want one of each policy, resolved", r, l.Incidents)
 	}
-	if err := w.events.SetFaults(pagerduty.Faults{Rejected: []string{payments}}); err != nil {
+	if err := f.events.SetFaults(pagerduty.Faults{Rejected: []string{payments}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := test(payments, "team", "page"); r.Problem() == "" || r.Notified["pagerduty"].Failed == 0 {

@@ -30,35 +30,35 @@ import (
 // silencer is the hub's controller of silences, on the real Alertmanager and Events API. Its objects are in memory,
 // and its clock may be ahead.
 type silencer struct {
-	*world
+	*fixture
 	client.Client
 	reconciler *silence.Reconciler
 	ahead      time.Duration
 }
 
-func (w *world) silencer() *silencer {
-	w.t.Helper()
+func (f *fixture) silencer() *silencer {
+	f.t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			w.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 	}
 	written := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: alerts.SecretName},
-		Data:       w.written,
+		Data:       f.written,
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(written).
 		WithStatusSubresource(&v1alpha1.AlertSilence{})
 	for _, index := range kit.Indexes() {
 		builder = builder.WithIndex(index.Object, index.Field, index.Keys)
 	}
-	out := &silencer{world: w, Client: builder.Build()}
+	out := &silencer{fixture: f, Client: builder.Build()}
 	var err error
 	out.reconciler, err = silence.New(silence.Options{Namespace: platform,
-		Alertmanager: api.Endpoint{URL: w.managers[0].URL()}})
+		Alertmanager: api.Endpoint{URL: f.managers[0].URL()}})
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	out.reconciler.Client, out.reconciler.Live, out.reconciler.Events = out, out, events.NewFakeRecorder(1000)
 	out.reconciler.Now = func() time.Time { return time.Now().Add(out.ahead) }
@@ -174,16 +174,16 @@ func TestSilenceInMidIncident(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d Alertmanagers", replicas), func(t *testing.T) {
 			t.Parallel()
-			w := start(t, replicas)
-			s := w.silencer()
+			f := start(t, replicas)
+			s := f.silencer()
 			page := release(echo, "page", "reconcile")
-			w.fire(page)
-			w.untilOpen(1)
+			f.fire(page)
+			f.untilOpen(1)
 			of := s.create("work")
 			s.reconcile("the silence is in force", s.is(of, v1alpha1.ReasonInForce))
 			s.wantIncident("when it began", pagerduty.Resolved, 1, 1)
 
-			w.fire(page, page.with("sli", "csv"))
+			f.fire(page, page.with("sli", "csv"))
 			s.pass("2.0.0")
 			s.ahead = 30 * time.Second // long enough for what is sent once more
 			s.reconcile("the silence hides two pages", func(l pagerduty.Ledger) bool {
@@ -203,8 +203,8 @@ func TestSilenceInMidIncident(t *testing.T) {
 			s.ahead = time.Minute
 			s.reconcile("nothing is remembered", func(pagerduty.Ledger) bool { return !s.remembers() })
 			s.wantIncident("afterwards", pagerduty.Open, 2, 1)
-			w.end(page, page.with("sli", "csv"))
-			w.until("it is resolved", func(l pagerduty.Ledger) bool {
+			f.end(page, page.with("sli", "csv"))
+			f.until("it is resolved", func(l pagerduty.Ledger) bool {
 				return incidentOf(l, echo.Name).State == pagerduty.Resolved
 			})
 			s.wantIncident("in the end", pagerduty.Resolved, 2, 2)
@@ -229,26 +229,26 @@ func (s *silencer) remembers() bool {
 // nothing of it then, because it never said that it had recovered.
 func TestRecoveryDuringSilence(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
-	s := w.silencer()
+	f := start(t, 1)
+	s := f.silencer()
 	page := release(echo, "page", "reconcile")
-	w.fire(page)
-	w.untilOpen(1)
+	f.fire(page)
+	f.untilOpen(1)
 	of := s.create("work")
 	s.reconcile("the silence is in force", s.is(of, v1alpha1.ReasonInForce))
-	w.end(page)
+	f.end(page)
 	s.pass("2.0.0")
 	s.endSilence(of)
 	s.reconcile("the silence has ended", s.is(of, v1alpha1.ReasonEnded))
 	s.pass("2.1.0")
 	s.wantIncident("after it recovered", pagerduty.Resolved, 1, 1)
 
-	w.fire(page)
+	f.fire(page)
 	s.reconcile("it is paged of again", func(l pagerduty.Ledger) bool {
 		return incidentOf(l, echo.Name).State == pagerduty.Open
 	})
-	w.end(page)
-	w.until(
+	f.end(page)
+	f.until(
 		"it is resolved",
 		func(l pagerduty.Ledger) bool { return incidentOf(l, echo.Name).State == pagerduty.Resolved },
 	)
@@ -258,29 +258,29 @@ func TestRecoveryDuringSilence(t *testing.T) {
 // TestSilenceWaits has PagerDuty, and then Alertmanager, away when a silence is to begin.
 func TestSilenceWaits(t *testing.T) {
 	t.Parallel()
-	w := start(t, 1)
-	s := w.silencer()
+	f := start(t, 1)
+	s := f.silencer()
 	page := release(echo, "page", "reconcile")
-	w.fire(page)
-	w.untilOpen(1)
-	if err := w.events.SetFaults(pagerduty.Faults{Unavailable: true}); err != nil {
+	f.fire(page)
+	f.untilOpen(1)
+	if err := f.events.SetFaults(pagerduty.Faults{Unavailable: true}); err != nil {
 		t.Fatal(err)
 	}
 	of := s.create("work")
 	s.reconcile("the silence waits for PagerDuty", s.is(of, v1alpha1.ReasonIncidentUnresolved))
-	client, err := api.Endpoint{URL: w.managers[0].URL()}.Client()
+	client, err := api.Endpoint{URL: f.managers[0].URL()}.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, err := client.Silences(t.Context()); err != nil || len(got) > 0 {
 		t.Errorf("silences %v (%v), want none before the incident is resolved", got, err)
 	}
-	w.managers[0].Stop(t.Context())
+	f.managers[0].Stop(t.Context())
 	s.reconcile("the silence waits for Alertmanager", s.is(of, v1alpha1.ReasonAlertmanagerUnreachable))
-	if err := w.events.SetFaults(pagerduty.Faults{}); err != nil {
+	if err := f.events.SetFaults(pagerduty.Faults{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.managers[0].Restart(t.Context()); err != nil {
+	if err := f.managers[0].Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	// Alertmanager has forgotten its alerts, and Prometheus sends them again.
@@ -290,7 +290,7 @@ func TestSilenceWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.reconcile("the silence is in force", s.is(of, v1alpha1.ReasonInForce))
-	w.post(time.Now().Add(time.Hour), []alert{page})
+	f.post(time.Now().Add(time.Hour), []alert{page})
 	s.reconcile("the incident is resolved", func(l pagerduty.Ledger) bool {
 		return incidentOf(l, echo.Name).State == pagerduty.Resolved
 	})

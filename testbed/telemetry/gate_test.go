@@ -45,8 +45,8 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 const limit = 3 * time.Minute
 
-// world is a hub with two clusters, its gate, and the store behind it.
-type world struct {
+// fixture is a hub with two clusters, its gate, and the store behind it.
+type fixture struct {
 	*testing.T
 	admin  client.Client
 	config *rest.Config
@@ -57,67 +57,67 @@ type world struct {
 	later atomic.Int64
 }
 
-func (w *world) create(objects ...client.Object) {
-	w.Helper()
+func (f *fixture) create(objects ...client.Object) {
+	f.Helper()
 	for _, o := range objects {
-		if err := w.admin.Create(w.Context(), o); err != nil {
-			w.Fatal(err)
+		if err := f.admin.Create(f.Context(), o); err != nil {
+			f.Fatal(err)
 		}
 	}
 }
 
 // as is a client with the permissions of a ServiceAccount.
-func (w *world) as(namespace, name string) client.Client {
-	w.Helper()
-	config := rest.CopyConfig(w.config)
+func (f *fixture) as(namespace, name string) client.Client {
+	f.Helper()
+	config := rest.CopyConfig(f.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":" + name,
 		Groups: []string{"system:authenticated", "system:serviceaccounts"}}
-	c, err := client.New(config, client.Options{Scheme: w.scheme})
+	c, err := client.New(config, client.Options{Scheme: f.scheme})
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	return c
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{T: t, scheme: runtime.NewScheme()}
+	f := &fixture{T: t, scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(w.scheme); err != nil {
+		if err := add(f.scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.config = testenv.APIServer(t)
+	f.config = testenv.APIServer(t)
 	var err error
-	if w.admin, err = client.New(w.config, client.Options{Scheme: w.scheme}); err != nil {
+	if f.admin, err = client.New(f.config, client.Options{Scheme: f.scheme}); err != nil {
 		t.Fatal(err)
 	}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring"}})
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring"}})
 	for _, name := range []string{"prod-eu", "prod-us"} {
-		w.join(name)
+		f.join(name)
 	}
-	w.grant(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gate"}, Rules: []rbacv1.PolicyRule{
+	f.grant(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gate"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"bellwether.dev"}, Resources: []string{"fleetclusters"}, Verbs: []string{"get"}},
 	}}, "bellwether-system", "gate")
-	w.serve()
-	return w
+	f.serve()
+	return f
 }
 
 // grant binds a role to a ServiceAccount.
-func (w *world) grant(role *rbacv1.ClusterRole, namespace, name string) {
-	w.Helper()
-	testenv.Grant(w, w.admin, role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+func (f *fixture) grant(role *rbacv1.ClusterRole, namespace, name string) {
+	f.Helper()
+	testenv.Grant(f, f.admin, role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: name}}})
 }
 
 // join makes what the hub makes of a cluster, and what its agent may do: to request tokens of its own name.
-func (w *world) join(name string) {
-	w.Helper()
+func (f *fixture) join(name string) {
+	f.Helper()
 	namespace := v1alpha1.ClusterNamespace(name)
 	at := metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.AgentServiceAccount}
-	w.create(&v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	f.create(&v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.ServiceAccount{ObjectMeta: at},
 		&rbacv1.Role{ObjectMeta: at, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""},
 			Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{at.Name},
@@ -128,79 +128,79 @@ func (w *world) join(name string) {
 }
 
 // serve starts the store and the gate.
-func (w *world) serve() {
-	w.Helper()
-	paths, err := build.Ensure(w.Context(), w.Output(), build.Prometheus)
+func (f *fixture) serve() {
+	f.Helper()
+	paths, err := build.Ensure(f.Context(), f.Output(), build.Prometheus)
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
-	w.store, err = prometheus.Start(w.Context(), prometheus.Options{Dir: w.TempDir(), Binary: paths[build.Prometheus],
+	f.store, err = prometheus.Start(f.Context(), prometheus.Options{Dir: f.TempDir(), Binary: paths[build.Prometheus],
 		Receive: true})
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
-	w.Cleanup(func() { w.store.Stop(context.Background()) })
-	address, err := url.Parse(w.store.URL() + "/api/v1/write")
+	f.Cleanup(func() { f.store.Stop(context.Background()) })
+	address, err := url.Parse(f.store.URL() + "/api/v1/write")
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
-	now := func() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
-	tokens := &remotewrite.Tokens{Hub: w.as("bellwether-system", "gate"), Now: now}
+	now := func() time.Time { return time.Now().Add(time.Duration(f.later.Load())) }
+	tokens := &remotewrite.Tokens{Hub: f.as("bellwether-system", "gate"), Now: now}
 	gate, err := remotewrite.New(remotewrite.Options{Authenticate: tokens.Cluster, Names: series.Travelling(),
 		Metrics: promclient.NewRegistry(), Now: now,
 		Store: remotewrite.Store{URL: address, Client: http.DefaultClient}})
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
-	w.gate = httptest.NewServer(gate)
-	w.Cleanup(w.gate.Close)
+	f.gate = httptest.NewServer(gate)
+	f.Cleanup(f.gate.Close)
 }
 
 // send writes a slice of a cluster with a token.
-func (w *world) send(token, cluster string) *http.Response {
-	w.Helper()
+func (f *fixture) send(token, cluster string) *http.Response {
+	f.Helper()
 	raw, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{Labels: []prompb.Label{
 		{Name: "__name__", Value: series.SLIBad}, {Name: "cluster", Value: cluster}, {Name: "sli", Value: "csv"}},
 		Samples: []prompb.Sample{{Timestamp: time.Now().UnixMilli(), Value: 1}}}}}).Marshal()
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.gate.URL+"/api/v1/write",
+	request, err := http.NewRequestWithContext(f.Context(), http.MethodPost, f.gate.URL+"/api/v1/write",
 		bytes.NewReader(snappy.Encode(nil, raw)))
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/x-protobuf")
 	request.Header.Set("Content-Encoding", "snappy")
 	request.Header.Set("Authorization", "Bearer "+token)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	_ = response.Body.Close()
 	return response
 }
 
-func (w *world) eventually(what string, check func(context.Context) error) {
-	w.Helper()
-	testenv.Eventually(w, limit, what, check)
+func (f *fixture) eventually(what string, check func(context.Context) error) {
+	f.Helper()
+	testenv.Eventually(f, limit, what, check)
 }
 
 // TestClustersWriteForThemselves has agents keep tokens for their Prometheuses, and these write.
 func TestClustersWriteForThemselves(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	namespace := v1alpha1.ClusterNamespace("prod-eu")
-	agent := w.as(namespace, v1alpha1.AgentServiceAccount)
+	agent := f.as(namespace, v1alpha1.AgentServiceAccount)
 	secret := types.NamespacedName{Namespace: "monitoring", Name: "sender"}
-	publisher := &sendertoken.Publisher{Source: sendertoken.Source{Hub: agent, Namespace: namespace}, Local: w.admin,
+	publisher := &sendertoken.Publisher{Source: sendertoken.Source{Hub: agent, Namespace: namespace}, Local: f.admin,
 		Secret: secret}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- publisher.Start(ctx) }()
 	var token string
-	w.eventually("the agent keeps a token for the Prometheus of its cluster", func(ctx context.Context) error {
+	f.eventually("the agent keeps a token for the Prometheus of its cluster", func(ctx context.Context) error {
 		var kept corev1.Secret
-		if err := w.admin.Get(ctx, secret, &kept); err != nil {
+		if err := f.admin.Get(ctx, secret, &kept); err != nil {
 			return err
 		}
 		token = string(kept.Data[slo.SenderTokenKey])
@@ -220,22 +220,22 @@ func TestClustersWriteForThemselves(t *testing.T) {
 			t.Errorf("%s: the sender is to send it again after %q", what, retry)
 		}
 	}
-	wants("its own series", 204, w.send(token, "prod-eu"))
-	wants("another cluster's series", 403, w.send(token, "prod-us"))
-	wants("no token", 401, w.send("", "prod-eu"))
-	wants("rubbish", 401, w.send("rubbish", "prod-eu"))
-	wants("a token for the hub itself", 401, w.send(w.tokenOf("bellwether-prod-eu", "bellwether-agent"), "prod-eu"))
-	w.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other"}})
-	wants("another ServiceAccount", 401, w.send(w.tokenOf(namespace, "other", remotewrite.Audience), "prod-eu"))
-	w.eventually("the store has what is a cluster's own, and nothing else", func(ctx context.Context) error {
-		found, err := w.store.Query(ctx, `count by (cluster) ({__name__=~"bellwether.+"})`, time.Time{})
+	wants("its own series", 204, f.send(token, "prod-eu"))
+	wants("another cluster's series", 403, f.send(token, "prod-us"))
+	wants("no token", 401, f.send("", "prod-eu"))
+	wants("rubbish", 401, f.send("rubbish", "prod-eu"))
+	wants("a token for the hub itself", 401, f.send(f.tokenOf("bellwether-prod-eu", "bellwether-agent"), "prod-eu"))
+	f.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other"}})
+	wants("another ServiceAccount", 401, f.send(f.tokenOf(namespace, "other", remotewrite.Audience), "prod-eu"))
+	f.eventually("the store has what is a cluster's own, and nothing else", func(ctx context.Context) error {
+		found, err := f.store.Query(ctx, `count by (cluster) ({__name__=~"bellwether.+"})`, time.Time{})
 		if err != nil || len(found) != 1 || found[0].Metric["cluster"] != "prod-eu" || found[0].Value != 1 {
 			return fmt.Errorf("it has %v, %w", found, err)
 		}
 		return nil
 	})
 	// The token opens nothing on the hub, and an agent gets none of another cluster.
-	if err := w.with(token).Get(t.Context(), types.NamespacedName{Name: "default"}, &corev1.Namespace{}); err == nil ||
+	if err := f.with(token).Get(t.Context(), types.NamespacedName{Name: "default"}, &corev1.Namespace{}); err == nil ||
 		!strings.Contains(err.Error(), "Unauthorized") {
 		t.Errorf("the API server takes the token: %v", err)
 	}
@@ -244,21 +244,21 @@ func TestClustersWriteForThemselves(t *testing.T) {
 		t.Errorf("an agent got a token of another cluster: %q", got)
 	}
 
-	w.store.Kill()
-	wants("the store is down", 503, w.send(token, "prod-eu"))
-	if err := w.store.Restart(t.Context()); err != nil {
+	f.store.Kill()
+	wants("the store is down", 503, f.send(token, "prod-eu"))
+	if err := f.store.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wants("the store is back", 204, w.send(token, "prod-eu"))
+	wants("the store is back", 204, f.send(token, "prod-eu"))
 
 	// What is revoked ends within a minute.
-	if err := w.admin.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+	if err := f.admin.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
 		Name: v1alpha1.AgentServiceAccount}}); err != nil {
 		t.Fatal(err)
 	}
-	w.later.Store(int64(2 * time.Minute))
-	w.eventually("a revoked token is refused", func(context.Context) error {
-		if got := w.send(token, "prod-eu"); got.StatusCode != http.StatusUnauthorized {
+	f.later.Store(int64(2 * time.Minute))
+	f.eventually("a revoked token is refused", func(context.Context) error {
+		if got := f.send(token, "prod-eu"); got.StatusCode != http.StatusUnauthorized {
 			return fmt.Errorf("the answer is %s", got.Status)
 		}
 		return nil
@@ -266,24 +266,24 @@ func TestClustersWriteForThemselves(t *testing.T) {
 }
 
 // tokenOf is a token of a ServiceAccount, for the API server if for no other audience.
-func (w *world) tokenOf(namespace, name string, audiences ...string) string {
-	w.Helper()
+func (f *fixture) tokenOf(namespace, name string, audiences ...string) string {
+	f.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
-	if err := w.admin.SubResource("token").Create(w.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+	if err := f.admin.SubResource("token").Create(f.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: name}}, request); err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	return request.Status.Token
 }
 
 // with is a client that shows a token.
-func (w *world) with(token string) client.Client {
-	w.Helper()
-	config := rest.AnonymousClientConfig(w.config)
+func (f *fixture) with(token string) client.Client {
+	f.Helper()
+	config := rest.AnonymousClientConfig(f.config)
 	config.BearerToken = token
-	c, err := client.New(config, client.Options{Scheme: w.scheme, Mapper: w.admin.RESTMapper()})
+	c, err := client.New(config, client.Options{Scheme: f.scheme, Mapper: f.admin.RESTMapper()})
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	return c
 }

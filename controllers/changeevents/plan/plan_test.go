@@ -20,133 +20,133 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a rollout with its record, as it is stored.
-type world struct {
+// fixture is a rollout with its record, as it is stored.
+type fixture struct {
 	t  *testing.T
 	in plan.Input
 }
 
-func newWorld(t *testing.T, transitions ...string) *world {
+func newFixture(t *testing.T, transitions ...string) *fixture {
 	t.Helper()
-	w := &world{t: t, in: plan.Input{Now: noon,
+	f := &fixture{t: t, in: plan.Input{Now: noon,
 		Receivers: []plan.Receiver{{ID: "a/p/x", Since: noon.Add(-24 * time.Hour)}}}}
 	for _, name := range transitions {
-		w.happens(name, 0)
+		f.happens(name, 0)
 	}
-	return w
+	return f
 }
 
-func (w *world) happens(name string, ago time.Duration) {
-	w.in.Transitions = append(w.in.Transitions, changes.Transition{Name: name, At: metav1.NewTime(noon.Add(-ago))})
+func (f *fixture) happens(name string, ago time.Duration) {
+	f.in.Transitions = append(f.in.Transitions, changes.Transition{Name: name, At: metav1.NewTime(noon.Add(-ago))})
 }
 
 // pass decides and stores the record, as a hub that ends right after that.
-func (w *world) pass() plan.Decision {
-	w.t.Helper()
-	d := plan.Next(w.in)
-	w.in.Deliveries = d.Deliveries
+func (f *fixture) pass() plan.Decision {
+	f.t.Helper()
+	d := plan.Next(f.in)
+	f.in.Deliveries = d.Deliveries
 	return d
 }
 
 // result stores what became of an attempt.
-func (w *world) result(s *plan.Send, state v1alpha1.ChangeEventState) {
-	w.t.Helper()
+func (f *fixture) result(s *plan.Send, state v1alpha1.ChangeEventState) {
+	f.t.Helper()
 	if s == nil {
-		w.t.Fatal("nothing is sent")
+		f.t.Fatal("nothing is sent")
 	}
-	deliveries, changed := plan.Record(w.in.Deliveries, *s, plan.Result{State: state})
+	deliveries, changed := plan.Record(f.in.Deliveries, *s, plan.Result{State: state})
 	if !changed {
-		w.t.Fatalf("the result of %+v is not recorded", s)
+		f.t.Fatalf("the result of %+v is not recorded", s)
 	}
-	w.in.Deliveries = deliveries
+	f.in.Deliveries = deliveries
 }
 
 // sends passes until nothing is left to send, and returns what was sent.
-func (w *world) sends(state v1alpha1.ChangeEventState) []string {
-	w.t.Helper()
+func (f *fixture) sends(state v1alpha1.ChangeEventState) []string {
+	f.t.Helper()
 	var sent []string
 	for range 20 {
-		d := w.pass()
+		d := f.pass()
 		if d.Send == nil {
 			return sent
 		}
 		sent = append(sent, d.Send.Transition+" to "+d.Send.Receiver.ID)
-		w.result(d.Send, state)
+		f.result(d.Send, state)
 	}
-	w.t.Fatalf("it never ends: %v", sent)
+	f.t.Fatalf("it never ends: %v", sent)
 	return nil
 }
 
-func (w *world) want(sent []string, want ...string) {
-	w.t.Helper()
+func (f *fixture) want(sent []string, want ...string) {
+	f.t.Helper()
 	if diff := cmp.Diff(want, sent); diff != "" {
-		w.t.Errorf("sent (-want +got):\n%s", diff)
+		f.t.Errorf("sent (-want +got):\n%s", diff)
 	}
 }
 
-func (w *world) record() string {
+func (f *fixture) record() string {
 	var lines []string
-	for _, d := range w.in.Deliveries {
+	for _, d := range f.in.Deliveries {
 		lines = append(lines, fmt.Sprintf("%s %s %d", d.Transition, d.State, d.Attempts))
 	}
 	return strings.Join(lines, ", ")
 }
 
 func TestEachIsSentOnceToEachReceiver(t *testing.T) {
-	w := newWorld(t, "started", "wave/canary/started")
-	w.in.Receivers = append(w.in.Receivers, plan.Receiver{ID: "a/p/y", Since: noon})
-	w.want(w.sends(v1alpha1.ChangeEventSent), "started to a/p/x", "started to a/p/y", "wave/canary/started to a/p/x",
+	f := newFixture(t, "started", "wave/canary/started")
+	f.in.Receivers = append(f.in.Receivers, plan.Receiver{ID: "a/p/y", Since: noon})
+	f.want(f.sends(v1alpha1.ChangeEventSent), "started to a/p/x", "started to a/p/y", "wave/canary/started to a/p/x",
 		"wave/canary/started to a/p/y")
-	w.happens("paused", -time.Minute)
-	w.want(w.sends(v1alpha1.ChangeEventSent), "paused to a/p/x", "paused to a/p/y")
-	w.happens("paused", -2*time.Minute) // once more
-	w.want(w.sends(v1alpha1.ChangeEventSent), "paused to a/p/x", "paused to a/p/y")
-	w.in.Now = noon.Add(48 * time.Hour)
-	w.want(w.sends(v1alpha1.ChangeEventSent))
+	f.happens("paused", -time.Minute)
+	f.want(f.sends(v1alpha1.ChangeEventSent), "paused to a/p/x", "paused to a/p/y")
+	f.happens("paused", -2*time.Minute) // once more
+	f.want(f.sends(v1alpha1.ChangeEventSent), "paused to a/p/x", "paused to a/p/y")
+	f.in.Now = noon.Add(48 * time.Hour)
+	f.want(f.sends(v1alpha1.ChangeEventSent))
 }
 
 // TestCrash ends the hub at each point between the decision and the record of the result.
 func TestCrash(t *testing.T) {
-	w := newWorld(t, "started")
-	if d := plan.Next(w.in); d.Send == nil || len(w.in.Deliveries) != 0 {
+	f := newFixture(t, "started")
+	if d := plan.Next(f.in); d.Send == nil || len(f.in.Deliveries) != 0 {
 		t.Fatalf("decided %+v", d)
 	}
 	// It ended before the record was written: the event was not sent.
-	d := w.pass()
-	if d.Send == nil || w.record() != "started Sending 1" {
-		t.Fatalf("record is %q, send %+v; want it recorded before it is sent", w.record(), d.Send)
+	d := f.pass()
+	if d.Send == nil || f.record() != "started Sending 1" {
+		t.Fatalf("record is %q, send %+v; want it recorded before it is sent", f.record(), d.Send)
 	}
 	// It ended after that: the event may have been sent.
-	if again := w.pass(); again.Send != nil || w.record() != "started Unknown 1" {
-		t.Errorf("record is %q, send %+v; want it unknown and not sent again", w.record(), again.Send)
+	if again := f.pass(); again.Send != nil || f.record() != "started Unknown 1" {
+		t.Errorf("record is %q, send %+v; want it unknown and not sent again", f.record(), again.Send)
 	}
-	w.want(w.sends(v1alpha1.ChangeEventSent))
+	f.want(f.sends(v1alpha1.ChangeEventSent))
 	// The hub that sent it was slow, and not dead: it knows better.
-	w.result(d.Send, v1alpha1.ChangeEventSent)
-	if w.record() != "started Sent 1" {
-		t.Errorf("record is %q", w.record())
+	f.result(d.Send, v1alpha1.ChangeEventSent)
+	if f.record() != "started Sent 1" {
+		t.Errorf("record is %q", f.record())
 	}
 }
 
 func TestFinalResultsAreNotTriedAgain(t *testing.T) {
 	for _, state := range []v1alpha1.ChangeEventState{v1alpha1.ChangeEventRefused, v1alpha1.ChangeEventUnknown,
 		v1alpha1.ChangeEventGivenUp} {
-		w := newWorld(t, "started")
-		w.want(w.sends(state), "started to a/p/x")
-		w.in.Now = noon.Add(10 * time.Minute)
-		w.want(w.sends(v1alpha1.ChangeEventSent))
+		f := newFixture(t, "started")
+		f.want(f.sends(state), "started to a/p/x")
+		f.in.Now = noon.Add(10 * time.Minute)
+		f.want(f.sends(v1alpha1.ChangeEventSent))
 	}
 }
 
 // TestRetries has PagerDuty accept nothing for longer than an hour.
 func TestRetries(t *testing.T) {
-	w := newWorld(t, "started")
+	f := newFixture(t, "started")
 	var waits []time.Duration
 	for {
-		d := w.pass()
+		d := f.pass()
 		if d.Send != nil {
-			w.result(d.Send, v1alpha1.ChangeEventWaiting)
-			d = w.pass()
+			f.result(d.Send, v1alpha1.ChangeEventWaiting)
+			d = f.pass()
 		}
 		if d.Send != nil {
 			t.Fatal("it is sent again at once")
@@ -155,7 +155,7 @@ func TestRetries(t *testing.T) {
 			break
 		}
 		waits = append(waits, d.RecheckAfter)
-		w.in.Now = w.in.Now.Add(d.RecheckAfter)
+		f.in.Now = f.in.Now.Add(d.RecheckAfter)
 	}
 	want := []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second}
 	for range 11 {
@@ -164,50 +164,50 @@ func TestRetries(t *testing.T) {
 	if diff := cmp.Diff(want, waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
-	if w.record() != "started GivenUp 16" {
-		t.Errorf("record is %q", w.record())
+	if f.record() != "started GivenUp 16" {
+		t.Errorf("record is %q", f.record())
 	}
 
-	w = newWorld(t, "started")
-	w.result(w.pass().Send, v1alpha1.ChangeEventWaiting)
-	w.happens("paused", -time.Second)
-	w.want(w.sends(v1alpha1.ChangeEventSent), "paused to a/p/x")
-	w.in.Now = noon.Add(10 * time.Second)
-	w.want(w.sends(v1alpha1.ChangeEventSent), "started to a/p/x")
+	f = newFixture(t, "started")
+	f.result(f.pass().Send, v1alpha1.ChangeEventWaiting)
+	f.happens("paused", -time.Second)
+	f.want(f.sends(v1alpha1.ChangeEventSent), "paused to a/p/x")
+	f.in.Now = noon.Add(10 * time.Second)
+	f.want(f.sends(v1alpha1.ChangeEventSent), "started to a/p/x")
 
-	w = newWorld(t, "started")
-	w.result(w.pass().Send, v1alpha1.ChangeEventWaiting)
-	w.in.Receivers = nil
-	if w.pass(); w.record() != "started GivenUp 1" {
-		t.Errorf("nobody asks for it any more, and the record is %q", w.record())
+	f = newFixture(t, "started")
+	f.result(f.pass().Send, v1alpha1.ChangeEventWaiting)
+	f.in.Receivers = nil
+	if f.pass(); f.record() != "started GivenUp 1" {
+		t.Errorf("nobody asks for it any more, and the record is %q", f.record())
 	}
 }
 
 func TestWhatIsNotSent(t *testing.T) {
-	w := newWorld(t)
-	w.happens("started", time.Hour+time.Second)
-	w.happens("wave/canary/started", time.Hour)
-	w.happens("wave/canary/verified", 31*time.Minute)
-	w.in.Receivers[0].Since = noon.Add(-30 * time.Minute)
-	w.in.Receivers = append(w.in.Receivers, plan.Receiver{ID: "a/p/old"})
-	w.want(w.sends(v1alpha1.ChangeEventSent), "wave/canary/started to a/p/old", "wave/canary/verified to a/p/old")
+	f := newFixture(t)
+	f.happens("started", time.Hour+time.Second)
+	f.happens("wave/canary/started", time.Hour)
+	f.happens("wave/canary/verified", 31*time.Minute)
+	f.in.Receivers[0].Since = noon.Add(-30 * time.Minute)
+	f.in.Receivers = append(f.in.Receivers, plan.Receiver{ID: "a/p/old"})
+	f.want(f.sends(v1alpha1.ChangeEventSent), "wave/canary/started to a/p/old", "wave/canary/verified to a/p/old")
 }
 
 // TestRoom fills the record. Only what is too old to be sent makes room.
 func TestRoom(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	for i := range 150 {
-		w.in.Deliveries = append(w.in.Deliveries, v1alpha1.ChangeEventDelivery{Transition: "paused", Receiver: "a/p/x",
+		f.in.Deliveries = append(f.in.Deliveries, v1alpha1.ChangeEventDelivery{Transition: "paused", Receiver: "a/p/x",
 			At: metav1.NewTime(noon.Add(-time.Duration(150-i) * time.Second)), State: v1alpha1.ChangeEventSent})
 	}
-	w.happens("resumed", 0)
-	if d := w.pass(); d.Send != nil || d.RecheckAfter == 0 || len(w.in.Deliveries) != 150 {
+	f.happens("resumed", 0)
+	if d := f.pass(); d.Send != nil || d.RecheckAfter == 0 || len(f.in.Deliveries) != 150 {
 		t.Errorf("without room it decides %+v", d.Send)
 	}
-	w.in.Deliveries[0].At = metav1.NewTime(noon.Add(-3 * time.Hour))
-	w.want(w.sends(v1alpha1.ChangeEventSent), "resumed to a/p/x")
-	if len(w.in.Deliveries) != 150 {
-		t.Errorf("%d are recorded", len(w.in.Deliveries))
+	f.in.Deliveries[0].At = metav1.NewTime(noon.Add(-3 * time.Hour))
+	f.want(f.sends(v1alpha1.ChangeEventSent), "resumed to a/p/x")
+	if len(f.in.Deliveries) != 150 {
+		t.Errorf("%d are recorded", len(f.in.Deliveries))
 	}
 }
 

@@ -31,9 +31,9 @@ func definition(plural string, stored ...string) plan.Definition {
 		Generation: 2}
 }
 
-// world has an operator whose rollout has succeeded, and Things that may be stored
+// newInput has an operator whose rollout has succeeded, and Things that may be stored
 // as v1alpha1.
-func world() plan.Input {
+func newInput() plan.Input {
 	install := &v1alpha1.OperatorInstall{Spec: v1alpha1.OperatorInstallSpec{
 		Operator:         v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"},
 		StorageMigration: &v1alpha1.StorageMigration{ReleaseHash: "h"},
@@ -197,7 +197,7 @@ func TestNext(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := world()
+			in := newInput()
 			if test.change != nil {
 				test.change(&in)
 			}
@@ -230,7 +230,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestProgressIsBounded(t *testing.T) {
-	in := world()
+	in := newInput()
 	for i := range 20 {
 		in.Install.Status.StorageMigrations = append(in.Install.Status.StorageMigrations,
 			progress(fmt.Sprintf("r%d.example.com", i), nil))
@@ -243,7 +243,7 @@ func TestProgressIsBounded(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	in := world()
+	in := newInput()
 	got := plan.Next(in)
 	got.Interrupted(in, errors.New("connection refused"))
 	if got.Condition.Reason != v1alpha1.ReasonStorageMigrationFailed ||

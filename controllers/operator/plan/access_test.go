@@ -36,7 +36,7 @@ func TestOutsideAccess(t *testing.T) {
 			"it runs, and is left alone, on a, b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := world(t)
+			in := newInput(t)
 			in.Access = test.access
 			for i := range in.Installs {
 				in.Installs[i].Release = &in.Rollouts[0].Spec.Release

@@ -25,7 +25,7 @@ func kept(in plan.Input, revision int64, holds ...v1alpha1.VersionHold) *v1alpha
 // found is the world of a new hub whose first rollout has just begun when cluster a
 // reports what it keeps.
 func found(t *testing.T, revision int64, holds ...v1alpha1.VersionHold) plan.Input {
-	in := world(t)
+	in := newInput(t)
 	in.Rollouts[0].Status.Phase = v1alpha1.RolloutProgressing
 	a := &in.Installs[0]
 	a.Kept, a.Revision, a.SucceededHash = kept(in, revision, holds...), revision, ""

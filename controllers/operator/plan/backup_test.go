@@ -30,7 +30,7 @@ func TestTheBackupPolicyIsPassedOn(t *testing.T) {
 		"one has an old one": {policy: daily, has: []*v1alpha1.BackupPolicy{daily, {Schedule: "@hourly"}}, want: both[1:]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := world(t)
+			in := newInput(t)
 			in.Operator.Spec.Backup = test.policy
 			for i := range in.Installs {
 				in.Installs[i].Backup = test.has[i]
@@ -47,7 +47,7 @@ func TestTheBackupPolicyIsPassedOn(t *testing.T) {
 }
 
 func TestABackupPolicyThatCannotWork(t *testing.T) {
-	in := world(t)
+	in := newInput(t)
 	in.Operator.Spec.Backup = &v1alpha1.BackupPolicy{Schedule: "sometimes"}
 	status := plan.Next(in).Status
 	if ready := conditions.Get(status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonInvalidSpec {

@@ -105,7 +105,7 @@ func TestBlockedTargets(t *testing.T) {
 }
 
 func TestBlocksAreWritten(t *testing.T) {
-	told := blocking("1.1.0")
+	blocks := blocking("1.1.0")
 	both := []types.NamespacedName{{Namespace: "bellwether-a", Name: "team.echo"},
 		{Namespace: "bellwether-b", Name: "team.echo"}}
 	tests := map[string]struct {
@@ -116,41 +116,41 @@ func TestBlocksAreWritten(t *testing.T) {
 	}{
 		"nothing is blocked": {change: func(*plan.Input) {}},
 		"a block": {
-			change: func(in *plan.Input) { in.Catalog.Spec.Blocks = told },
+			change: func(in *plan.Input) { in.Catalog.Spec.Blocks = blocks },
 			block:  &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
-			set:    both, blocks: told,
+			set:    both, blocks: blocks,
 		},
 		"for installs without it": {
 			change: func(in *plan.Input) {
-				in.Catalog.Spec.Blocks = told
-				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
+				in.Catalog.Spec.Blocks = blocks
+				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(blocks), "it loses data"
 			},
-			set: both[1:], blocks: told,
+			set: both[1:], blocks: blocks,
 		},
 		"while the catalog cannot be read": {
 			change: func(in *plan.Input) {
-				in.Catalog.Spec.Blocks, in.Package = told, nil
+				in.Catalog.Spec.Blocks, in.Package = blocks, nil
 				in.PackageFailure = &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable}
 			},
 			block: &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
-			set:   both, blocks: told,
+			set:   both, blocks: blocks,
 		},
 		"a removed block": {
 			change: func(in *plan.Input) {
-				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
+				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(blocks), "it loses data"
 			},
 			block: &plan.Block{Rollout: "echo-1"},
 			set:   both[:1],
 		},
 		"a missing catalog removes no block": {
 			change: func(in *plan.Input) {
-				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
+				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(blocks), "it loses data"
 				in.Catalog, in.Package = nil, nil
 			},
 		},
 		"not for an install that is being deleted": {
 			change: func(in *plan.Input) {
-				in.Catalog.Spec.Blocks = told
+				in.Catalog.Spec.Blocks = blocks
 				in.Installs[0].Deleting, in.Installs[1].Deleting = true, true
 			},
 			block: &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
@@ -158,7 +158,7 @@ func TestBlocksAreWritten(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := world(t)
+			in := newInput(t)
 			test.change(&in)
 			got := plan.Next(in)
 			if diff := cmp.Diff(test.block, got.Block); diff != "" {
@@ -179,7 +179,7 @@ func TestBlocksAreWritten(t *testing.T) {
 func TestManyBlocksConcernOneOperator(t *testing.T) {
 	for _, n := range []int{100, blocks.MaxPerInstall + 50} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			in, before := world(t), "1.1.0"
+			in, before := newInput(t), "1.1.0"
 			notation, blocked := upTo110, []catalogs.Block{}
 			for i := range n {
 				version := fmt.Sprintf("1.1.%d", i+1)
@@ -198,7 +198,7 @@ func TestManyBlocksConcernOneOperator(t *testing.T) {
 				t.Errorf("installs get %d blocks, want %d", len(got.Blocks), want)
 			}
 
-			other := world(t)
+			other := newInput(t)
 			other.Package = ladder(t, upTo130)
 			for i := range n {
 				other.Catalog.Spec.Blocks = append(other.Catalog.Spec.Blocks, v1alpha1.VersionBlock{
@@ -216,7 +216,7 @@ func TestManyBlocksConcernOneOperator(t *testing.T) {
 // The drift policy is written to every install that has another one, beside its
 // release.
 func TestDriftPolicyTravelsBesideTheRelease(t *testing.T) {
-	in := world(t)
+	in := newInput(t)
 	key := func(i plan.Install) types.NamespacedName {
 		return types.NamespacedName{Namespace: i.Namespace, Name: i.Name}
 	}
@@ -238,7 +238,7 @@ func TestDriftPolicyTravelsBesideTheRelease(t *testing.T) {
 
 // Keys and blocks are not part of a release's hash: neither starts a rollout.
 func TestKeysAndBlocksStartNoRollout(t *testing.T) {
-	in := world(t)
+	in := newInput(t)
 	in.Catalog.Spec.Verification = &v1alpha1.CatalogVerification{PublicKeys: []string{"a key"}}
 	if got := plan.Next(in); got.Create != nil {
 		t.Errorf("a key started rollout %s", got.Create.Name)

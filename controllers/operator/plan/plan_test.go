@@ -41,8 +41,8 @@ const upTo110 = `
 	1.0.0
 	1.1.0 replaces 1.0.0`
 
-// world has two clusters that run 1.1.0, installed by the first rollout.
-func world(t testing.TB) plan.Input {
+// newInput has two clusters that run 1.1.0, installed by the first rollout.
+func newInput(t testing.TB) plan.Input {
 	operator := &v1alpha1.ManagedOperator{}
 	operator.Namespace, operator.Name, operator.UID, operator.Generation = "team", "echo", "uid", 2
 	operator.CreationTimestamp, operator.Finalizers = created, []string{v1alpha1.FinalizerHub}
@@ -135,7 +135,7 @@ func run(t *testing.T, tests map[string]scenario) {
 	t.Helper()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := world(t)
+			in := newInput(t)
 			test.change(t, &in)
 			check(t, in, test.want)
 		})
@@ -650,7 +650,7 @@ func TestRestart(t *testing.T) {
 			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
 		},
 	})
-	in := world(t)
+	in := newInput(t)
 	in.Operator.Spec.Restart = "now"
 	if got := plan.Next(in).Create.Spec.Restart; got != "now" {
 		t.Errorf("the rollout was made with restart %q: it would be made again", got)
@@ -658,7 +658,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestStrategyEdit(t *testing.T) {
-	in := world(t)
+	in := newInput(t)
 	in.Rollouts[0].Status.Phase = v1alpha1.RolloutProgressing
 	in.Operator.Spec.Strategy.OnFailure = v1alpha1.FailureAbort
 	got := plan.Next(in)
@@ -673,7 +673,7 @@ func TestStrategyEdit(t *testing.T) {
 }
 
 func TestHistory(t *testing.T) {
-	in := world(t)
+	in := newInput(t)
 	in.Rollouts[0].Status.Message = "2 of 2 clusters updated"
 	in.Operator.Status = plan.Next(in).Status
 	want := []v1alpha1.RolloutOutcome{{Name: "echo-1", Revision: 1, Version: "1.1.0",
@@ -700,7 +700,7 @@ func TestHistory(t *testing.T) {
 }
 
 func TestFinalizerComesFirst(t *testing.T) {
-	in := world(t)
+	in := newInput(t)
 	in.Operator.Finalizers = nil
 	if !plan.Next(in).AddFinalizer {
 		t.Error("the finalizer is not added")
@@ -727,7 +727,7 @@ func TestPruning(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := world(t)
+			in := newInput(t)
 			in.Operator.Spec.HistoryLimit = &test.limit
 			template := in.Rollouts[0]
 			in.Rollouts = nil
@@ -744,7 +744,7 @@ func TestPruning(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	in := world(t)
+	in := newInput(t)
 	in.Clusters[1].Online = false
 	in.Installs[1].Installed, in.Installs[1].SucceededHash = catalogs.Installed{Name: "echo.v1.0.0", Version: "1.0.0"},
 		""
@@ -773,7 +773,7 @@ func TestTargetHasSLO(t *testing.T) {
 		"too much":  {`{"without":["` + strings.Repeat("x", 16<<10) + `"]}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := world(t)
+			in := newInput(t)
 			if test.value != "" {
 				b := in.Package.Bundles["echo.v1.1.0"]
 				b.Properties = append(b.Properties, registryv1.Property{Type: registryv1.PropertySLO,
@@ -791,7 +791,7 @@ func TestTargetHasSLO(t *testing.T) {
 }
 
 func TestMessagesStayShort(t *testing.T) {
-	in := world(t)
+	in := newInput(t)
 	in.Package = ladder(t, "2.0.0")
 	template := in.Installs[0]
 	in.Clusters, in.Installs = nil, nil

@@ -32,7 +32,7 @@ import (
 //     newest rollout know what is blocked.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(long.Cases(100, 5000)) {
-		h := &history{Input: world(t), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
+		h := &history{Input: newInput(t), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
 		h.highest = 1
 		for range 60 {
 			h.changeWorld()
@@ -226,8 +226,8 @@ func (h *history) checkBlocks(d plan.Decision) {
 		}
 	}
 	for _, i := range h.Installs {
-		if told := plan.Encode(h.Catalog.Spec.Blocks); !i.Deleting && i.Blocks != told {
-			h.t.Fatalf("seed %d: %s carries blocks %s instead of %s", h.seed, i.Cluster, i.Blocks, told)
+		if blocks := plan.Encode(h.Catalog.Spec.Blocks); !i.Deleting && i.Blocks != blocks {
+			h.t.Fatalf("seed %d: %s carries blocks %s instead of %s", h.seed, i.Cluster, i.Blocks, blocks)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func BenchmarkNext(b *testing.B) {
 }
 
 func benchmarkWorld(b *testing.B, n int) plan.Input {
-	in := world(b)
+	in := newInput(b)
 	cluster, install := in.Clusters[0], in.Installs[0]
 	in.Clusters, in.Installs = nil, nil
 	for i := range n {

@@ -22,7 +22,7 @@ const upTo120 = upTo110 + `
 // failed is a world in which cluster a was admitted to 1.2.0, the channel's head,
 // and that ended to be rolled back.
 func failed(t *testing.T) plan.Input {
-	in := world(t)
+	in := newInput(t)
 	in.Package = ladder(t, upTo120)
 	was := in.Rollouts[0].Spec.Release
 	bad := plan.Next(in).Create
@@ -230,7 +230,7 @@ func TestHoldsReachTheAgents(t *testing.T) {
 // TestHoldsEnd: a hold that the hub made has served once a newer version was rolled
 // out. One that a person made stays.
 func TestHoldsEnd(t *testing.T) {
-	in := world(t)
+	in := newInput(t)
 	in.Operator.Spec.Holds = []v1alpha1.VersionHold{
 		{Version: "1.0.5", Rollout: "echo-0", Reason: "it was rolled back"},
 		{Version: "1.0.7", Reason: "we do not trust it"},

@@ -35,7 +35,7 @@ func hexadecimal(digits int) string { return strings.Repeat("0123456789abcdef", 
 // realistic is an operator of a fleet with a catalog of many packages: the catalog
 // is signed by one of two keys, and has 20 blocks, 2 of them on this operator.
 func realistic(t *testing.T) plan.Input {
-	in := world(t)
+	in := newInput(t)
 	in.Operator.Namespace, in.Operator.Name = "platform-operators", "grafana-operator"
 	in.Operator.Spec.Package = "grafana-operator"
 	files := catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("grafana-operator", "5.31.2")))

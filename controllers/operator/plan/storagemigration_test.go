@@ -18,7 +18,7 @@ import (
 func TestStorageMigrationIsAskedForOnceARolloutHasSucceeded(t *testing.T) {
 	both := []types.NamespacedName{{Namespace: "bellwether-a", Name: "team.echo"},
 		{Namespace: "bellwether-b", Name: "team.echo"}}
-	hash := world(t).Rollouts[0].Spec.Release.Hash()
+	hash := newInput(t).Rollouts[0].Spec.Release.Hash()
 	asked, waiting := &v1alpha1.StorageMigration{ReleaseHash: hash}, &v1alpha1.StorageMigration{}
 	for name, test := range map[string]struct {
 		policy v1alpha1.StorageMigrationPolicy
@@ -62,7 +62,7 @@ func TestStorageMigrationIsAskedForOnceARolloutHasSucceeded(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := world(t)
+			in := newInput(t)
 			in.Operator.Spec.StorageMigration = test.policy
 			for i := range in.Installs {
 				in.Installs[i].StorageMigration = test.has[i]

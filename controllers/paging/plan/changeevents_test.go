@@ -14,12 +14,12 @@ import (
 
 // changeEvents are the receivers of them, with since when, as the status of the policy
 // says at a minute after noon.
-func (w *world) changeEvents(minute int) string {
-	w.t.Helper()
-	w.in.Now = time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC)
-	w.next()
+func (f *fixture) changeEvents(minute int) string {
+	f.t.Helper()
+	f.in.Now = time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC)
+	f.next()
 	var all []string
-	for _, r := range w.find(hub, "platform").Status.ChangeEvents {
+	for _, r := range f.find(hub, "platform").Status.ChangeEvents {
 		all = append(all, r.Receiver+" "+r.Since.Format("15:04"))
 	}
 	return strings.Join(all, ", ")
@@ -27,7 +27,7 @@ func (w *world) changeEvents(minute int) string {
 
 // TestChangeEvents says since when a policy asks for change events, also while it is wrong.
 func TestChangeEvents(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	asks := func(receivers ...string) func(*v1alpha1.PagingPolicySpec) {
 		return func(s *v1alpha1.PagingPolicySpec) {
 			s.ChangeEvents = nil
@@ -36,13 +36,13 @@ func TestChangeEvents(t *testing.T) {
 			}
 		}
 	}
-	w.edit(hub, "platform", func(s *v1alpha1.PagingPolicySpec) {
+	f.edit(hub, "platform", func(s *v1alpha1.PagingPolicySpec) {
 		second := s.Receivers[0]
 		second.Name = "second"
 		s.Receivers = append(s.Receivers, second, v1alpha1.PagingReceiver{Name: "hook",
 			Webhook: &v1alpha1.WebhookReceiver{URL: v1alpha1.SecretKey{Name: "hook", Key: "url"}}})
 	})
-	w.in.Secrets[plan.SecretRef{Namespace: hub, Name: "hook", Key: "url"}] = plan.Secret{Value: []byte("http://a/b")}
+	f.in.Secrets[plan.SecretRef{Namespace: hub, Name: "hook", Key: "url"}] = plan.Secret{Value: []byte("http://a/b")}
 	for minute, step := range []struct {
 		edit func(*v1alpha1.PagingPolicySpec)
 		want string
@@ -57,9 +57,9 @@ func TestChangeEvents(t *testing.T) {
 		{asks(), ""},
 	} {
 		if step.edit != nil {
-			w.edit(hub, "platform", step.edit)
+			f.edit(hub, "platform", step.edit)
 		}
-		if got := w.changeEvents(minute); got != step.want {
+		if got := f.changeEvents(minute); got != step.want {
 			t.Errorf("minute %d: %q, want %q", minute, got, step.want)
 		}
 		wrong := map[int]string{4: "no receiver \"nobody\"", 5: "receiver hook is not PagerDuty"}[minute]
@@ -67,6 +67,6 @@ func TestChangeEvents(t *testing.T) {
 		if wrong != "" {
 			reason = v1alpha1.ReasonInvalidSpec
 		}
-		w.wantReady(hub, "platform", reason, wrong)
+		f.wantReady(hub, "platform", reason, wrong)
 	}
 }

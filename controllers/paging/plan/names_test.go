@@ -11,61 +11,61 @@ import (
 )
 
 func TestNameOfADeletedFleetPolicy(t *testing.T) {
-	w := newWorld(t)
-	w.next()
-	w.in.Policies = nil
-	w.policy(hub, "platform", v1alpha1.PagingNamespace)
-	w.policy("payments", "team", v1alpha1.PagingNamespace)
-	w.next()
-	w.wantReady(hub, "platform", v1alpha1.ReasonPolicyConflict, "another name")
-	w.wantReady("payments", "team", v1alpha1.ReasonSucceeded)
-	w.wantRouted(map[string]string{"tools/echo": toPlatform, "payments/echo": toTeam,
+	f := newFixture(t)
+	f.next()
+	f.in.Policies = nil
+	f.policy(hub, "platform", v1alpha1.PagingNamespace)
+	f.policy("payments", "team", v1alpha1.PagingNamespace)
+	f.next()
+	f.wantReady(hub, "platform", v1alpha1.ReasonPolicyConflict, "another name")
+	f.wantReady("payments", "team", v1alpha1.ReasonSucceeded)
+	f.wantRouted(map[string]string{"tools/echo": toPlatform, "payments/echo": toTeam,
 		"payments/ledger": "payments/team" + toCritical})
-	w.policy(hub, "new", v1alpha1.PagingFleet)
-	w.next()
-	w.wantReady(hub, "platform", v1alpha1.ReasonSucceeded)
+	f.policy(hub, "new", v1alpha1.PagingFleet)
+	f.next()
+	f.wantReady(hub, "platform", v1alpha1.ReasonSucceeded)
 }
 
 // TestFleetPolicyWithTheNameOfAnother is wrong, so that what was written of its name is
 // not the fleet's.
 func TestFleetPolicyWithTheNameOfAnother(t *testing.T) {
-	w := newWorld(t)
-	w.policy(hub, "other", v1alpha1.PagingNamespace)
-	w.next()
-	w.in.Policies = nil
-	w.policy(hub, "other", v1alpha1.PagingFleet)
-	w.in.Secrets[plan.SecretRef{Namespace: hub, Name: "pagerduty", Key: "key"}] = plan.Secret{Problem: "gone"}
-	w.policy("payments", "team", v1alpha1.PagingNamespace)
-	w.next()
-	w.wantReady(hub, "other", v1alpha1.ReasonSecretUnavailable)
-	w.wantReady("payments", "team", v1alpha1.ReasonSucceeded)
+	f := newFixture(t)
+	f.policy(hub, "other", v1alpha1.PagingNamespace)
+	f.next()
+	f.in.Policies = nil
+	f.policy(hub, "other", v1alpha1.PagingFleet)
+	f.in.Secrets[plan.SecretRef{Namespace: hub, Name: "pagerduty", Key: "key"}] = plan.Secret{Problem: "gone"}
+	f.policy("payments", "team", v1alpha1.PagingNamespace)
+	f.next()
+	f.wantReady(hub, "other", v1alpha1.ReasonSecretUnavailable)
+	f.wantReady("payments", "team", v1alpha1.ReasonSucceeded)
 }
 
 func TestNothingWasEverWritten(t *testing.T) {
-	w := newWorld(t)
-	w.in.Secrets[plan.SecretRef{Namespace: hub, Name: "pagerduty", Key: "key"}] = plan.Secret{Problem: "gone"}
-	w.policy("payments", "team", v1alpha1.PagingNamespace)
-	w.next()
-	w.wantReady(hub, "platform", v1alpha1.ReasonSecretUnavailable, "nobody is notified")
-	w.wantReady("payments", "team", v1alpha1.ReasonNoFleetPolicy, "nobody is notified")
+	f := newFixture(t)
+	f.in.Secrets[plan.SecretRef{Namespace: hub, Name: "pagerduty", Key: "key"}] = plan.Secret{Problem: "gone"}
+	f.policy("payments", "team", v1alpha1.PagingNamespace)
+	f.next()
+	f.wantReady(hub, "platform", v1alpha1.ReasonSecretUnavailable, "nobody is notified")
+	f.wantReady("payments", "team", v1alpha1.ReasonNoFleetPolicy, "nobody is notified")
 }
 
 // TestConflictMovesNoOperator has the team of an operator change, so that two policies
 // select it: it stays where it was.
 func TestConflictMovesNoOperator(t *testing.T) {
-	w := newWorld(t)
-	w.policy("payments", "first", v1alpha1.PagingNamespace).Spec.Teams = []string{"money"}
-	w.policy("payments", "second", v1alpha1.PagingNamespace).Spec.Operators = []string{"ledger"}
-	w.next()
-	before := w.routed()
-	for i := range w.in.SLOs {
-		w.in.SLOs[i].Spec.Team = "money"
+	f := newFixture(t)
+	f.policy("payments", "first", v1alpha1.PagingNamespace).Spec.Teams = []string{"money"}
+	f.policy("payments", "second", v1alpha1.PagingNamespace).Spec.Operators = []string{"ledger"}
+	f.next()
+	before := f.routed()
+	for i := range f.in.SLOs {
+		f.in.SLOs[i].Spec.Team = "money"
 	}
-	w.next()
-	w.wantReady("payments", "first", v1alpha1.ReasonPolicyConflict, "ledger")
-	w.wantReady("payments", "second", v1alpha1.ReasonPolicyConflict, "ledger")
+	f.next()
+	f.wantReady("payments", "first", v1alpha1.ReasonPolicyConflict, "ledger")
+	f.wantReady("payments", "second", v1alpha1.ReasonPolicyConflict, "ledger")
 	before["payments/echo"] = "payments/first/standard"
-	w.wantRouted(before)
-	w.next()
-	w.wantRouted(before)
+	f.wantRouted(before)
+	f.next()
+	f.wantRouted(before)
 }

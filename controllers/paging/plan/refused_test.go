@@ -26,14 +26,14 @@ func TestPolicyThatAlertmanagerRefusesIsAlone(t *testing.T) {
 	} {
 		for _, kind := range []plan.Kind{plan.KindSecret, plan.KindObject} {
 			t.Run(name+" "+string(kind), func(t *testing.T) {
-				w := newWorld(t)
-				w.in.Kind = kind
-				change(&w.policy("tools", "wrong", v1alpha1.PagingNamespace).Spec.Receivers[0])
-				w.policy("payments", "team", v1alpha1.PagingNamespace)
-				w.next()
-				w.wantReady("tools", "wrong", v1alpha1.ReasonInvalidSpec, "receivers[oncall]")
-				w.wantReady("payments", "team", v1alpha1.ReasonSucceeded)
-				w.wantReady(hub, "platform", v1alpha1.ReasonSucceeded)
+				f := newFixture(t)
+				f.in.Kind = kind
+				change(&f.policy("tools", "wrong", v1alpha1.PagingNamespace).Spec.Receivers[0])
+				f.policy("payments", "team", v1alpha1.PagingNamespace)
+				f.next()
+				f.wantReady("tools", "wrong", v1alpha1.ReasonInvalidSpec, "receivers[oncall]")
+				f.wantReady("payments", "team", v1alpha1.ReasonSucceeded)
+				f.wantReady(hub, "platform", v1alpha1.ReasonSucceeded)
 			})
 		}
 	}

@@ -59,8 +59,8 @@ func TestProfileOfTheBundle(t *testing.T) {
 				Installs: []v1alpha1.OperatorInstall{install}})
 
 			var services []v1alpha1.ProbedService
-			for _, told := range got.Installs {
-				services = told.Services
+			for _, install := range got.Installs {
+				services = install.Services
 			}
 			if diff := cmp.Diff(test.services, services); diff != "" {
 				t.Errorf("services -want +got:\n%s", diff)

@@ -42,7 +42,7 @@ const brokenAgent = "1.2.0"
 
 // agents are those of a fleet that OLM installs.
 type agents struct {
-	*world
+	*fixture
 	// made are the bundles by their version.
 	made map[string]*build.Result
 	// catalog is where they are published.
@@ -53,7 +53,7 @@ type agents struct {
 // manage another operator. A broken version stops at the first cluster and leaves the other alone, and the recovery
 // that the docs tell of brings the cluster back.
 func TestBrokenAgent(t *testing.T) {
-	a := &agents{world: start(t), made: map[string]*build.Result{}}
+	a := &agents{fixture: start(t), made: map[string]*build.Result{}}
 	for _, version := range []string{"1.0.0", "1.1.0", brokenAgent} {
 		a.release(version)
 	}

@@ -43,14 +43,14 @@ const (
 
 func members() []platform.Member { return platform.DefaultMembers()[:2] }
 
-// world is a fleet that loses its hub.
-type world struct {
+// fixture is a fleet that loses its hub.
+type fixture struct {
 	t   *testing.T
 	p   *platform.Platform
 	hub client.WithWatch
 }
 
-func start(t *testing.T) *world {
+func start(t *testing.T) *fixture {
 	t.Helper()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
@@ -64,84 +64,84 @@ func start(t *testing.T) *world {
 			t.Errorf("stop platform: %v", err)
 		}
 	})
-	w := &world{t: t, p: p}
-	w.makeHub()
-	return w
+	f := &fixture{t: t, p: p}
+	f.makeHub()
+	return f
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
+func (f *fixture) must(err error) {
+	f.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
 // makeHub installs the hub on its cluster, as people do.
-func (w *world) makeHub() {
-	w.t.Helper()
-	w.must(w.p.InstallHub(w.t.Context()))
+func (f *fixture) makeHub() {
+	f.t.Helper()
+	f.must(f.p.InstallHub(f.t.Context()))
 	var err error
-	w.hub, err = w.p.Client("hub", platform.Scheme())
-	w.must(err)
-	w.must(w.hub.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform.Namespace}}))
+	f.hub, err = f.p.Client("hub", platform.Scheme())
+	f.must(err)
+	f.must(f.hub.Create(f.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform.Namespace}}))
 }
 
-func (w *world) joinAll() {
-	w.t.Helper()
+func (f *fixture) joinAll() {
+	f.t.Helper()
 	for _, m := range members() {
-		w.must(w.p.Join(w.t.Context(), m))
+		f.must(f.p.Join(f.t.Context(), m))
 	}
 }
 
 // until polls until there is no objection.
-func (w *world) until(what string, objection func(ctx context.Context) error) {
-	w.t.Helper()
+func (f *fixture) until(what string, objection func(ctx context.Context) error) {
+	f.t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(w.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(f.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
 		last = objection(ctx)
 		return last == nil, nil
 	})
 	if err != nil {
-		out, _ := w.p.Bellwether(context.WithoutCancel(w.t.Context()), "operator", "get", name)
-		w.t.Fatalf("%s: %v: %v\n%s", what, err, last, out)
+		out, _ := f.p.Bellwether(context.WithoutCancel(f.t.Context()), "operator", "get", name)
+		f.t.Fatalf("%s: %v: %v\n%s", what, err, last, out)
 	}
 }
 
-func (w *world) bellwether(args ...string) string {
-	w.t.Helper()
-	out, err := w.p.Bellwether(w.t.Context(), args...)
-	w.must(err)
+func (f *fixture) bellwether(args ...string) string {
+	f.t.Helper()
+	out, err := f.p.Bellwether(f.t.Context(), args...)
+	f.must(err)
 	return out
 }
 
-func (w *world) operator() *v1alpha1.ManagedOperator {
-	w.t.Helper()
+func (f *fixture) operator() *v1alpha1.ManagedOperator {
+	f.t.Helper()
 	mo := &v1alpha1.ManagedOperator{}
-	w.must(w.hub.Get(w.t.Context(), client.ObjectKey{Namespace: platform.Namespace, Name: name}, mo))
+	f.must(f.hub.Get(f.t.Context(), client.ObjectKey{Namespace: platform.Namespace, Name: name}, mo))
 	return mo
 }
 
-func (w *world) setVersion(version string) {
-	w.t.Helper()
-	mo := w.operator()
+func (f *fixture) setVersion(version string) {
+	f.t.Helper()
+	mo := f.operator()
 	patch := client.MergeFrom(mo.DeepCopy())
 	mo.Spec.Version = version
-	w.must(w.hub.Patch(w.t.Context(), mo, patch))
+	f.must(f.hub.Patch(f.t.Context(), mo, patch))
 }
 
-func (w *world) install(ctx context.Context, cluster string) (*v1alpha1.OperatorInstall, error) {
+func (f *fixture) install(ctx context.Context, cluster string) (*v1alpha1.OperatorInstall, error) {
 	oi := &v1alpha1.OperatorInstall{}
 	reference := v1alpha1.OperatorReference{Namespace: platform.Namespace, Name: name}
-	return oi, w.hub.Get(ctx, client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster),
+	return oi, f.hub.Get(ctx, client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster),
 		Name: reference.InstallName()}, oi)
 }
 
 // runs waits until the clusters run these versions, and are Ready.
-func (w *world) runs(versions ...string) {
-	w.t.Helper()
-	w.until(fmt.Sprintf("run %v", versions), func(ctx context.Context) error {
+func (f *fixture) runs(versions ...string) {
+	f.t.Helper()
+	f.until(fmt.Sprintf("run %v", versions), func(ctx context.Context) error {
 		for i, m := range members() {
-			oi, err := w.install(ctx, m.Name)
+			oi, err := f.install(ctx, m.Name)
 			switch {
 			case err != nil:
 				return err
@@ -155,11 +155,11 @@ func (w *world) runs(versions ...string) {
 	})
 }
 
-func (w *world) says(reason string, parts ...string) {
-	w.t.Helper()
-	w.until("operator says "+reason, func(ctx context.Context) error {
+func (f *fixture) says(reason string, parts ...string) {
+	f.t.Helper()
+	f.until("operator says "+reason, func(ctx context.Context) error {
 		mo := &v1alpha1.ManagedOperator{}
-		if err := w.hub.Get(ctx, client.ObjectKey{Namespace: platform.Namespace, Name: name}, mo); err != nil {
+		if err := f.hub.Get(ctx, client.ObjectKey{Namespace: platform.Namespace, Name: name}, mo); err != nil {
 			return err
 		}
 		ready := conditions.Get(mo.Status.Conditions, v1alpha1.ConditionReady)
@@ -176,11 +176,11 @@ func (w *world) says(reason string, parts ...string) {
 }
 
 // gated waits until a rollout of a version waits for the approval of its second wave.
-func (w *world) gated(version string) {
-	w.t.Helper()
-	w.until("gate before "+version, func(ctx context.Context) error {
+func (f *fixture) gated(version string) {
+	f.t.Helper()
+	f.until("gate before "+version, func(ctx context.Context) error {
 		var list v1alpha1.OperatorRolloutList
-		if err := w.hub.List(ctx, &list, client.InNamespace(platform.Namespace)); err != nil {
+		if err := f.hub.List(ctx, &list, client.InNamespace(platform.Namespace)); err != nil {
 			return err
 		}
 		for _, ro := range list.Items {
@@ -194,7 +194,7 @@ func (w *world) gated(version string) {
 }
 
 // manifests are what people keep in Git.
-func (w *world) manifests(image string) []client.Object {
+func (f *fixture) manifests(image string) []client.Object {
 	one := intstr.FromInt32(1)
 	wave := func(ring string) v1alpha1.Wave {
 		return v1alpha1.Wave{Name: ring, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": ring}},
@@ -224,12 +224,12 @@ func (w *world) manifests(image string) []client.Object {
 
 // state is everything on the clusters that an operator consists of, without what OLM and the API server write down of
 // their own accord: statuses, resource versions and managed fields.
-func (w *world) state() map[string]string {
-	w.t.Helper()
+func (f *fixture) state() map[string]string {
+	f.t.Helper()
 	all := map[string]string{}
 	for _, m := range members() {
-		c, err := w.p.Client(m.Name, platform.Scheme())
-		w.must(err)
+		c, err := f.p.Client(m.Name, platform.Scheme())
+		f.must(err)
 		for _, kind := range []schema.GroupVersionKind{
 			corev1.SchemeGroupVersion.WithKind("Namespace"), appsv1.SchemeGroupVersion.WithKind("Deployment"),
 			corev1.SchemeGroupVersion.WithKind("Service"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
@@ -242,11 +242,11 @@ func (w *world) state() map[string]string {
 		} {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-			w.must(c.List(w.t.Context(), list))
+			f.must(c.List(f.t.Context(), list))
 			for i := range list.Items {
 				o := &list.Items[i]
 				if o.GetNamespace() == name || kind.Kind == "Namespace" && o.GetName() == name {
-					all[m.Name+" "+kind.Kind+" "+o.GetName()] = w.text(o)
+					all[m.Name+" "+kind.Kind+" "+o.GetName()] = f.text(o)
 				}
 			}
 		}
@@ -254,22 +254,22 @@ func (w *world) state() map[string]string {
 	return all
 }
 
-func (w *world) text(o *unstructured.Unstructured) string {
-	w.t.Helper()
+func (f *fixture) text(o *unstructured.Unstructured) string {
+	f.t.Helper()
 	o.SetManagedFields(nil)
 	o.SetResourceVersion("") // the UID and the generation stay
 	delete(o.Object, "status")
 	text, err := json.MarshalIndent(o.Object, "", " ")
-	w.must(err)
+	f.must(err)
 	return string(text)
 }
 
 // withdrawn waits until OLM and the garbage collector are done with a CSV that was rolled back: it is gone, and nobody
 // names it as an owner any more.
-func (w *world) withdrawn(csv string) {
-	w.t.Helper()
-	w.until(csv+" is gone", func(context.Context) error {
-		for object, text := range w.state() {
+func (f *fixture) withdrawn(csv string) {
+	f.t.Helper()
+	f.until(csv+" is gone", func(context.Context) error {
+		for object, text := range f.state() {
 			if strings.Contains(object, " InstallPlan ") || strings.Contains(object, " Subscription ") {
 				continue
 			}
@@ -283,31 +283,31 @@ func (w *world) withdrawn(csv string) {
 
 // settle brings the fleet to where its hub is lost: each cluster runs another version, and 1.2.0 is held because it was
 // rolled back.
-func (w *world) settle(image string) {
-	w.t.Helper()
-	for _, o := range w.manifests(image) {
+func (f *fixture) settle(image string) {
+	f.t.Helper()
+	for _, o := range f.manifests(image) {
 		if _, isCluster := o.(*v1alpha1.FleetCluster); isCluster {
 			continue // made by fleet join
 		}
 		if mo, ok := o.(*v1alpha1.ManagedOperator); ok {
 			mo.Spec.Version = "1.0.0"
 		}
-		w.must(w.hub.Create(w.t.Context(), o))
+		f.must(f.hub.Create(f.t.Context(), o))
 	}
-	w.gated("1.0.0")
-	w.bellwether("rollout", "approve", name, "--reason", "the canary is fine")
-	w.runs("1.0.0", "1.0.0")
-	w.setVersion("1.1.0")
-	w.gated("1.1.0")
-	w.setVersion("")
-	w.gated("1.2.0")
-	w.runs("1.2.0", "1.0.0")
-	w.bellwether("rollout", "rollback", name, "--reason", "it fails half of its reconciles")
-	w.runs("1.1.0", "1.0.0")
-	w.gated("1.1.0")
-	w.until("agents keep the hold", func(ctx context.Context) error {
+	f.gated("1.0.0")
+	f.bellwether("rollout", "approve", name, "--reason", "the canary is fine")
+	f.runs("1.0.0", "1.0.0")
+	f.setVersion("1.1.0")
+	f.gated("1.1.0")
+	f.setVersion("")
+	f.gated("1.2.0")
+	f.runs("1.2.0", "1.0.0")
+	f.bellwether("rollout", "rollback", name, "--reason", "it fails half of its reconciles")
+	f.runs("1.1.0", "1.0.0")
+	f.gated("1.1.0")
+	f.until("agents keep the hold", func(ctx context.Context) error {
 		for _, m := range members() {
-			c, err := w.p.Client(m.Name, platform.Scheme())
+			c, err := f.p.Client(m.Name, platform.Scheme())
 			if err != nil {
 				return err
 			}
@@ -327,68 +327,68 @@ func (w *world) settle(image string) {
 // runs, changes nothing on any cluster, admits nothing before a person resumes the operator, and still holds the
 // version that was rolled back on the hub before.
 func TestLostHub(t *testing.T) {
-	w := start(t)
-	w.joinAll()
-	image, err := w.p.Publish(t.Context(), name, "1.0.0", "1.1.0", "1.2.0")
-	w.must(err)
-	w.settle(image)
-	w.withdrawn("echo-operator.v1.2.0")
+	f := start(t)
+	f.joinAll()
+	image, err := f.p.Publish(t.Context(), name, "1.0.0", "1.1.0", "1.2.0")
+	f.must(err)
+	f.settle(image)
+	f.withdrawn("echo-operator.v1.2.0")
 	before := map[string]*v1alpha1.OperatorInstall{}
 	for _, m := range members() {
-		before[m.Name], err = w.install(t.Context(), m.Name)
-		w.must(err)
+		before[m.Name], err = f.install(t.Context(), m.Name)
+		f.must(err)
 	}
-	clusters := w.state()
+	clusters := f.state()
 
-	w.must(w.p.Fleet.ReplaceHub(t.Context()))
+	f.must(f.p.Fleet.ReplaceHub(t.Context()))
 	lost := time.Now()
-	w.makeHub()
-	for _, o := range w.manifests(image) {
-		w.must(w.hub.Create(t.Context(), o))
+	f.makeHub()
+	for _, o := range f.manifests(image) {
+		f.must(f.hub.Create(t.Context(), o))
 	}
-	w.joinAll()
+	f.joinAll()
 	joined := time.Now()
-	w.says(v1alpha1.ReasonAdopted, "found on 2 clusters", "bellwether operator resume echo", "1.2.0")
-	w.runs("1.1.0", "1.0.0")
+	f.says(v1alpha1.ReasonAdopted, "found on 2 clusters", "bellwether operator resume echo", "1.2.0")
+	f.runs("1.1.0", "1.0.0")
 	t.Logf("adopted %s after the new hub's API server was there, %s after the last cluster had joined",
 		time.Since(lost).Round(time.Second), time.Since(joined).Round(100*time.Millisecond))
 
-	w.heldBack()
+	f.heldBack()
 	for _, m := range members() {
-		w.sameAdmission(before[m.Name])
+		f.sameAdmission(before[m.Name])
 	}
-	if diff := cmp.Diff(clusters, w.state()); diff != "" {
+	if diff := cmp.Diff(clusters, f.state()); diff != "" {
 		t.Errorf("the clusters were changed (-before +after):\n%s", diff)
 	}
-	if out := w.bellwether("operator", "get", name); !strings.Contains(out, "bellwether operator resume echo") {
+	if out := f.bellwether("operator", "get", name); !strings.Contains(out, "bellwether operator resume echo") {
 		t.Errorf("operator get does not say how to go on:\n%s", out)
 	}
 
-	w.bellwether("operator", "resume", name)
-	w.gated("1.1.0") // the newest version that is not held; the canary runs it already
-	w.bellwether("rollout", "approve", name, "--reason", "go on")
-	w.runs("1.1.0", "1.1.0")
-	if holds := w.operator().Spec.Holds; len(holds) != 1 || holds[0].Version != "1.2.0" ||
+	f.bellwether("operator", "resume", name)
+	f.gated("1.1.0") // the newest version that is not held; the canary runs it already
+	f.bellwether("rollout", "approve", name, "--reason", "go on")
+	f.runs("1.1.0", "1.1.0")
+	if holds := f.operator().Spec.Holds; len(holds) != 1 || holds[0].Version != "1.2.0" ||
 		!strings.Contains(holds[0].Reason, "it fails half of its reconciles") {
 		t.Errorf("holds of the new hub: %+v", holds)
 	}
 	for _, m := range members() {
-		w.neverHad(m.Name, "echo-operator.v1.2.0")
+		f.neverHad(m.Name, "echo-operator.v1.2.0")
 	}
 }
 
 // heldBack waits until the new hub's rollout goes no further: it holds clusters back because of the adoption, or is
 // halted, because the version that it began with before any cluster had joined turned out to be held.
-func (w *world) heldBack() {
-	w.t.Helper()
-	w.until("hold back", func(ctx context.Context) error {
+func (f *fixture) heldBack() {
+	f.t.Helper()
+	f.until("hold back", func(ctx context.Context) error {
 		var list v1alpha1.OperatorRolloutList
-		if err := w.hub.List(ctx, &list); err != nil {
+		if err := f.hub.List(ctx, &list); err != nil {
 			return err
 		}
 		for _, ro := range list.Items {
 			if ro.Status.Batch != nil {
-				w.t.Fatalf("rollout %s is about to admit %+v", ro.Name, ro.Status.Batch)
+				f.t.Fatalf("rollout %s is about to admit %+v", ro.Name, ro.Status.Batch)
 			}
 		}
 		if !slices.ContainsFunc(list.Items, func(ro v1alpha1.OperatorRollout) bool {
@@ -406,33 +406,33 @@ func (w *world) heldBack() {
 }
 
 // sameAdmission compares an install with the one that the lost hub had.
-func (w *world) sameAdmission(before *v1alpha1.OperatorInstall) {
-	w.t.Helper()
-	after, err := w.install(w.t.Context(), before.Spec.Cluster)
-	w.must(err)
+func (f *fixture) sameAdmission(before *v1alpha1.OperatorInstall) {
+	f.t.Helper()
+	after, err := f.install(f.t.Context(), before.Spec.Cluster)
+	f.must(err)
 	want := before.Spec.Admission.DeepCopy()
 	want.Adopted = true
 	if diff := cmp.Diff(want, after.Spec.Admission); diff != "" {
-		w.t.Errorf("admission of %s (-lost hub +new hub):\n%s", before.Spec.Cluster, diff)
+		f.t.Errorf("admission of %s (-lost hub +new hub):\n%s", before.Spec.Cluster, diff)
 	}
 	if after.UID == before.UID {
-		w.t.Error("the hub was not lost")
+		f.t.Error("the hub was not lost")
 	}
 }
 
 // neverHad objects to a version that went to a cluster since the hub was lost.
-func (w *world) neverHad(cluster, csv string) {
-	w.t.Helper()
-	c, err := w.p.Client(cluster, platform.Scheme())
-	w.must(err)
+func (f *fixture) neverHad(cluster, csv string) {
+	f.t.Helper()
+	c, err := f.p.Client(cluster, platform.Scheme())
+	f.must(err)
 	var plans operatorsv1alpha1.InstallPlanList
-	w.must(c.List(w.t.Context(), &plans, client.InNamespace(name)))
-	adopted, err := w.install(w.t.Context(), cluster)
-	w.must(err)
+	f.must(c.List(f.t.Context(), &plans, client.InNamespace(name)))
+	adopted, err := f.install(f.t.Context(), cluster)
+	f.must(err)
 	for _, p := range plans.Items {
 		if slices.Contains(p.Spec.ClusterServiceVersionNames, csv) &&
 			p.CreationTimestamp.After(adopted.CreationTimestamp.Time) {
-			w.t.Errorf("%s has InstallPlan %s for %s", cluster, p.Name, csv)
+			f.t.Errorf("%s has InstallPlan %s for %s", cluster, p.Name, csv)
 		}
 	}
 }

@@ -17,14 +17,14 @@ import (
 
 // stops waits until the newest rollout admits nobody, for a reason that it states. It objects to any admission that is
 // not adopted.
-func (w *world) stops(t *testing.T, because func(v1alpha1.OperatorRolloutStatus) bool) *v1alpha1.OperatorRollout {
+func (f *fixture) stops(t *testing.T, because func(v1alpha1.OperatorRolloutStatus) bool) *v1alpha1.OperatorRollout {
 	t.Helper()
 	ro := &v1alpha1.OperatorRollout{}
 	eventually(t, func() error {
-		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "echo-1"}, ro); err != nil {
+		if err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "echo-1"}, ro); err != nil {
 			return err
 		}
-		if err := w.onlyAdopted(t); err != nil {
+		if err := f.onlyAdopted(t); err != nil {
 			return err
 		}
 		if !because(ro.Status) {
@@ -47,15 +47,15 @@ func halted(s v1alpha1.OperatorRolloutStatus) bool {
 	return s.Phase == v1alpha1.RolloutHalted && strings.Contains(s.Message, "it loses data")
 }
 
-func (w *world) onlyAdopted(t *testing.T) error {
+func (f *fixture) onlyAdopted(t *testing.T) error {
 	t.Helper()
 	var installs v1alpha1.OperatorInstallList
-	if err := w.List(t.Context(), &installs); err != nil {
+	if err := f.List(t.Context(), &installs); err != nil {
 		return err
 	}
 	for _, o := range installs.Items {
 		a := o.Spec.Admission
-		if o.Spec.Operator.Namespace == w.namespace && a != nil && !a.Adopted {
+		if o.Spec.Operator.Namespace == f.namespace && a != nil && !a.Adopted {
 			t.Fatalf("%s was admitted to %s by %s", o.Spec.Cluster, a.Release.Version, a.Rollout)
 		}
 	}
@@ -87,33 +87,33 @@ type adoption struct {
 
 func adopts(t *testing.T, h *harness, test adoption) {
 	t.Helper()
-	w := newWorldOn(t, h, third, "a", "b", "c")
-	w.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "rest"}} // all of them are due from the start
-	w.create()
-	ro := w.stops(t, heldBack(v1alpha1.ReasonReportPending, 3))
+	f := newFixtureOn(t, h, third, "a", "b", "c")
+	f.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "rest"}} // all of them are due from the start
+	f.create()
+	ro := f.stops(t, heldBack(v1alpha1.ReasonReportPending, 3))
 
 	release := *ro.Spec.Release.DeepCopy()
 	release.Version, release.Bundle = "1.0.0", "echo.v1.0.0"
-	w.agents["a"].kept = &v1alpha1.KeptAdmission{
+	f.agents["a"].kept = &v1alpha1.KeptAdmission{
 		Admission: v1alpha1.Admission{Rollout: "echo-7", RolloutUID: "lost", Revision: 7, Wave: "rest",
 			Hash: release.Hash(), AdmittedAt: metav1.Unix(1700000000, 0), Release: release},
 		Holds: []v1alpha1.VersionHold{{Version: test.held, Rollout: "echo-6", Reason: "it loses data"}},
 	}
-	w.agents["a"].work(t)
-	w.reaches(t, w.operator, "Stalled Adopted", "found on 1 cluster", "1.0.0 on 1", "bellwether operator resume echo")
-	w.agents["b"].work(t)
-	w.agents["c"].work(t)
-	w.stops(t, test.stops)
-	w.adopted(t, release.Hash(), test.held)
-	w.stops(t, test.stops)
+	f.agents["a"].work(t)
+	f.reaches(t, f.operator, "Stalled Adopted", "found on 1 cluster", "1.0.0 on 1", "bellwether operator resume echo")
+	f.agents["b"].work(t)
+	f.agents["c"].work(t)
+	f.stops(t, test.stops)
+	f.adopted(t, release.Hash(), test.held)
+	f.stops(t, test.stops)
 
-	w.change(t, w.operator, func() { w.operator.Spec.Resume = w.operator.Status.Adoption.Request })
-	w.reaches(t, w.operator, "True Succeeded", test.end)
-	if holds := w.operator.Spec.Holds; len(holds) != test.holds {
+	f.change(t, f.operator, func() { f.operator.Spec.Resume = f.operator.Status.Adoption.Request })
+	f.reaches(t, f.operator, "True Succeeded", test.end)
+	if holds := f.operator.Spec.Holds; len(holds) != test.holds {
 		t.Errorf("holds at the end: %+v, want %d", holds, test.holds)
 	}
-	w.running(map[string]string{"a": test.then, "b": test.then, "c": test.then})
-	a, err := w.installOn("a")
+	f.running(map[string]string{"a": test.then, "b": test.then, "c": test.then})
+	a, err := f.installOn("a")
 	must(t, err)
 	if admission := a.Spec.Admission; admission.Revision != 8 || admission.Adopted || admission.Previous == nil ||
 		admission.Previous.Version != "1.0.0" {
@@ -122,13 +122,13 @@ func adopts(t *testing.T, h *harness, test adoption) {
 }
 
 // adopted waits until cluster a has what it kept, with its hold.
-func (w *world) adopted(t *testing.T, hash, held string) {
+func (f *fixture) adopted(t *testing.T, hash, held string) {
 	t.Helper()
 	eventually(t, func() error {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(w.operator), w.operator); err != nil {
+		if err := f.Get(t.Context(), client.ObjectKeyFromObject(f.operator), f.operator); err != nil {
 			return err
 		}
-		a, err := w.installOn("a")
+		a, err := f.installOn("a")
 		if err != nil {
 			return err
 		}
@@ -138,16 +138,16 @@ func (w *world) adopted(t *testing.T, hash, held string) {
 			return fmt.Errorf("admission %+v", admission)
 		case a.Status.Kept != nil || len(a.Spec.Holds) != 1:
 			return fmt.Errorf("kept %+v, holds %+v", a.Status.Kept, a.Spec.Holds)
-		case len(w.operator.Spec.Holds) != 1 || w.operator.Spec.Holds[0].Version != held:
-			return fmt.Errorf("holds %+v", w.operator.Spec.Holds)
+		case len(f.operator.Spec.Holds) != 1 || f.operator.Spec.Holds[0].Version != held:
+			return fmt.Errorf("holds %+v", f.operator.Spec.Holds)
 		}
 		return nil
 	})
 }
 
-func (w *world) installOn(cluster string) (*v1alpha1.OperatorInstall, error) {
+func (f *fixture) installOn(cluster string) (*v1alpha1.OperatorInstall, error) {
 	o := &v1alpha1.OperatorInstall{}
-	reference := v1alpha1.OperatorReference{Namespace: w.namespace, Name: "echo"}
-	return o, w.Get(w.t.Context(), client.ObjectKey{
-		Namespace: v1alpha1.ClusterNamespace(w.agents[cluster].cluster.Name), Name: reference.InstallName()}, o)
+	reference := v1alpha1.OperatorReference{Namespace: f.namespace, Name: "echo"}
+	return o, f.Get(f.t.Context(), client.ObjectKey{
+		Namespace: v1alpha1.ClusterNamespace(f.agents[cluster].cluster.Name), Name: reference.InstallName()}, o)
 }

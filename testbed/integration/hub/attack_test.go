@@ -407,11 +407,11 @@ func (h *harness) works(t *testing.T, name string, flood func(ctx context.Contex
 // floodOfAcceptedWrites has one agent change its Lease and its report without end, which it may. A rollout reaches
 // another cluster meanwhile, and what the hub has to do does not pile up.
 func floodOfAcceptedWrites(t *testing.T, h *harness) {
-	w := newWorldOn(t, h, first, "a", "noisy")
-	w.agents["a"].work(t)
-	w.agents["noisy"].work(t)
-	w.create()
-	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.0.0")
+	f := newFixtureOn(t, h, first, "a", "noisy")
+	f.agents["a"].work(t)
+	f.agents["noisy"].work(t)
+	f.create()
+	f.reaches(t, f.operator, "True Succeeded", "2 of 2 clusters run 1.0.0")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -419,7 +419,7 @@ func floodOfAcceptedWrites(t *testing.T, h *harness) {
 	for worker := range 4 {
 		group.Go(func() error {
 			for i := worker; ctx.Err() == nil; i += 4 {
-				if err := w.agents["noisy"].reportAnything(ctx, w.namespace, i); err != nil && ctx.Err() == nil {
+				if err := f.agents["noisy"].reportAnything(ctx, f.namespace, i); err != nil && ctx.Err() == nil {
 					return err
 				}
 				writes.Add(1)
@@ -427,11 +427,11 @@ func floodOfAcceptedWrites(t *testing.T, h *harness) {
 			return nil
 		})
 	}
-	w.republish(second)
+	f.republish(second)
 	deepest := 0.0
 	eventually(t, func() error {
 		deepest = max(deepest, queued(t))
-		a, err := w.installOn("a")
+		a, err := f.installOn("a")
 		if err != nil {
 			return err
 		}
@@ -440,7 +440,7 @@ func floodOfAcceptedWrites(t *testing.T, h *harness) {
 		}
 		return nil
 	})
-	w.addCluster("late").work(t)
+	f.addCluster("late").work(t)
 	cancel()
 	must(t, group.Wait())
 	t.Logf("%d writes were accepted, %.0f objects were queued at most", writes.Load(), deepest)
@@ -448,7 +448,7 @@ func floodOfAcceptedWrites(t *testing.T, h *harness) {
 	if deepest > 100 {
 		t.Errorf("%.0f objects were queued, of a fleet that has far fewer", deepest)
 	}
-	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.1.0")
+	f.reaches(t, f.operator, "True Succeeded", "3 of 3 clusters run 1.1.0")
 }
 
 // reportAnything changes the annotations of the agent's Lease or the status of its install.

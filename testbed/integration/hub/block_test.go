@@ -25,26 +25,26 @@ import (
 )
 
 // block blocks versions of echo on the hub; none lifts every block.
-func (w *world) block(versions ...string) {
-	w.t.Helper()
-	w.change(w.t, w.catalog, func() {
-		w.catalog.Spec.Blocks = nil
+func (f *fixture) block(versions ...string) {
+	f.t.Helper()
+	f.change(f.t, f.catalog, func() {
+		f.catalog.Spec.Blocks = nil
 		for _, v := range versions {
-			w.catalog.Spec.Blocks = append(w.catalog.Spec.Blocks,
+			f.catalog.Spec.Blocks = append(f.catalog.Spec.Blocks,
 				v1alpha1.VersionBlock{Package: "echo", Version: v, Reason: "it loses data"})
 		}
 	})
 }
 
-// told waits until an agent's install carries blocks of these versions only.
-func (w *world) told(agent string, want ...string) {
-	w.t.Helper()
-	eventually(w.t, func() error {
+// waitForBlocks waits until an agent's install carries blocks of these versions only.
+func (f *fixture) waitForBlocks(agent string, want ...string) {
+	f.t.Helper()
+	eventually(f.t, func() error {
 		install := &v1alpha1.OperatorInstall{}
-		reference := v1alpha1.OperatorReference{Namespace: w.namespace, Name: "echo"}
-		key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(w.agents[agent].cluster.Name),
+		reference := v1alpha1.OperatorReference{Namespace: f.namespace, Name: "echo"}
+		key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(f.agents[agent].cluster.Name),
 			Name: reference.InstallName()}
-		if err := w.agents[agent].Get(w.t.Context(), key, install); err != nil {
+		if err := f.agents[agent].Get(f.t.Context(), key, install); err != nil {
 			return err
 		}
 		var got []string
@@ -59,10 +59,10 @@ func (w *world) told(agent string, want ...string) {
 }
 
 // blocked waits until a rollout knows that its version is blocked, or is not.
-func (w *world) blocked(r *v1alpha1.OperatorRollout, want string) {
-	w.t.Helper()
-	eventually(w.t, func() error {
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+func (f *fixture) blocked(r *v1alpha1.OperatorRollout, want string) {
+	f.t.Helper()
+	eventually(f.t, func() error {
+		if err := f.Get(f.t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
 			return err
 		}
 		if r.Spec.Blocked != want {
@@ -73,62 +73,62 @@ func (w *world) blocked(r *v1alpha1.OperatorRollout, want string) {
 }
 
 func TestABlockedVersionIsNoTarget(t *testing.T) {
-	w, _ := settled(t)
-	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.2.0" })
-	w.republish(third)
-	r := w.rollouts("echo-1", "echo-2")["echo-2"]
-	w.phase(r, v1alpha1.RolloutProgressing)
-	w.runs("a", r)
+	f, _ := settled(t)
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.2.0" })
+	f.republish(third)
+	r := f.rollouts("echo-1", "echo-2")["echo-2"]
+	f.phase(r, v1alpha1.RolloutProgressing)
+	f.runs("a", r)
 
-	w.block("1.2.0")
-	w.reaches(t, w.operator, "Stalled VersionBlocked", "version 1.2.0 is blocked: it loses data",
+	f.block("1.2.0")
+	f.reaches(t, f.operator, "Stalled VersionBlocked", "version 1.2.0 is blocked: it loses data",
 		"set spec.version to 1.1.0", "1 cluster runs 1.2.0")
-	w.blocked(r, "it loses data")
-	w.told("a", "1.2.0")
-	w.told("b", "1.2.0")
-	w.reaches(t, w.catalog, "True Succeeded")
-	a := w.agents["a"].cluster.Name
+	f.blocked(r, "it loses data")
+	f.waitForBlocks("a", "1.2.0")
+	f.waitForBlocks("b", "1.2.0")
+	f.reaches(t, f.catalog, "True Succeeded")
+	a := f.agents["a"].cluster.Name
 	eventually(t, func() error {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(w.catalog), w.catalog); err != nil {
+		if err := f.Get(t.Context(), client.ObjectKeyFromObject(f.catalog), f.catalog); err != nil {
 			return err
 		}
-		if got := w.catalog.Status.BlockedVersions; len(got) != 1 || got[0].Clusters != 1 ||
+		if got := f.catalog.Status.BlockedVersions; len(got) != 1 || got[0].Clusters != 1 ||
 			!cmp.Equal(got[0].ClusterNames, []string{a}) {
 			return fmt.Errorf("%w: blocked versions %+v", errNotYet, got)
 		}
 		return nil
 	})
-	c := conditions.Get(w.catalog.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse)
+	c := conditions.Get(f.catalog.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse)
 	if want := "1 cluster runs echo 1.2.0, which is blocked (it loses data): " + a +
 		"; there is no newer version"; !strings.HasPrefix(c.Message, want) {
 		t.Errorf("condition %q, want %q", c.Message, want)
 	}
 	counts := map[string]int32{}
-	for _, v := range w.catalog.Status.Packages[0].Versions {
+	for _, v := range f.catalog.Status.Packages[0].Versions {
 		counts[v.Version] = v.Clusters
 	}
 	if diff := cmp.Diff(map[string]int32{"1.2.0": 1, "1.1.0": 1, "1.0.0": 0}, counts); diff != "" {
 		t.Errorf("clusters by version (-want +got):\n%s", diff)
 	}
-	w.event("VersionBlocked", "1 cluster runs echo 1.2.0")
+	f.event("VersionBlocked", "1 cluster runs echo 1.2.0")
 
-	w.block()
-	w.blocked(r, "")
-	w.told("a")
-	w.reaches(t, w.operator, "False Progressing")
-	w.rollouts("echo-1", "echo-2")
+	f.block()
+	f.blocked(r, "")
+	f.waitForBlocks("a")
+	f.reaches(t, f.operator, "False Progressing")
+	f.rollouts("echo-1", "echo-2")
 }
 
 // event waits for an Event about the catalog.
-func (w *world) event(reason, contains string) {
-	w.t.Helper()
-	eventually(w.t, func() error {
+func (f *fixture) event(reason, contains string) {
+	f.t.Helper()
+	eventually(f.t, func() error {
 		var list eventsv1.EventList
-		if err := w.List(w.t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
+		if err := f.List(f.t.Context(), &list, client.InNamespace(f.namespace)); err != nil {
 			return err
 		}
 		for _, e := range list.Items {
-			if e.Regarding.Name == w.catalog.Name && e.Reason == reason && strings.Contains(e.Note, contains) {
+			if e.Regarding.Name == f.catalog.Name && e.Reason == reason && strings.Contains(e.Note, contains) {
 				return nil
 			}
 		}
@@ -137,12 +137,12 @@ func (w *world) event(reason, contains string) {
 }
 
 func TestTheHeadIsTheNewestGoodVersion(t *testing.T) {
-	w, _ := settled(t)
-	w.block("1.2.0")
-	w.republish(third)
-	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
-	w.republish(third + "\n1.3.0 replaces 1.2.0")
-	r := w.rollouts("echo-1", "echo-2")["echo-2"]
+	f, _ := settled(t)
+	f.block("1.2.0")
+	f.republish(third)
+	f.reaches(t, f.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
+	f.republish(third + "\n1.3.0 replaces 1.2.0")
+	r := f.rollouts("echo-1", "echo-2")["echo-2"]
 	if r.Spec.Release.Version != "1.3.0" {
 		t.Errorf("rolls out %s", r.Spec.Release.Version)
 	}
@@ -152,64 +152,64 @@ func TestTheHeadIsTheNewestGoodVersion(t *testing.T) {
 // the hub at work, and goes on when the block is lifted.
 func TestABlockHaltsItsRollout(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, startWhole(t), second, "a", "b")
-	w.agents["a"].work(t)
+	f := newFixtureOn(t, startWhole(t), second, "a", "b")
+	f.agents["a"].work(t)
 	one := intstr.FromInt32(1)
-	w.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "canary", MaxConcurrency: &one}}
-	w.operator.Spec.Version = "1.1.0"
-	w.create()
-	r := w.rollouts("echo-1")["echo-1"]
-	eventually(t, func() error { return w.counts(r, 2) })
-	w.block("1.1.0")
-	w.reaches(t, r, "Stalled VersionBlocked", "1.1.0 is blocked: it loses data")
+	f.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "canary", MaxConcurrency: &one}}
+	f.operator.Spec.Version = "1.1.0"
+	f.create()
+	r := f.rollouts("echo-1")["echo-1"]
+	eventually(t, func() error { return f.counts(r, 2) })
+	f.block("1.1.0")
+	f.reaches(t, r, "Stalled VersionBlocked", "1.1.0 is blocked: it loses data")
 	if r.Status.Phase != v1alpha1.RolloutHalted {
 		t.Errorf("phase %s", r.Status.Phase)
 	}
 	checkApplied(t, "blocked", r)
-	w.agents["b"].work(t)
-	w.block()
-	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
-	w.rollouts("echo-1")
-	t.Run("Others", func(t *testing.T) { w.othersGoOn(t) })
+	f.agents["b"].work(t)
+	f.block()
+	f.reaches(t, f.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
+	f.rollouts("echo-1")
+	t.Run("Others", func(t *testing.T) { f.othersGoOn(t) })
 }
 
 // othersGoOn blocks as many versions of echo as an OperatorCatalog can, and has another operator installed on the same
 // clusters, and upgraded.
-func (w *world) othersGoOn(t *testing.T) {
+func (f *fixture) othersGoOn(t *testing.T) {
 	blocked := []string{"1.0.0", "1.1.0"}
 	for i := len(blocked); i < maxBlocks; i++ {
 		blocked = append(blocked, fmt.Sprintf("2.0.%02d", i))
 	}
-	w.block(blocked...)
-	w.reaches(t, w.operator, "Stalled VersionBlocked")
-	w.told("a", blocked...)
-	w.told("b", blocked...)
+	f.block(blocked...)
+	f.reaches(t, f.operator, "Stalled VersionBlocked")
+	f.waitForBlocks("a", blocked...)
+	f.waitForBlocks("b", blocked...)
 	dir := t.TempDir()
 	write := func(notation string) {
 		must(t, os.WriteFile(filepath.Join(dir, "catalog.json"), []byte(catalogtest.Graph("other", notation)), 0o600))
 	}
 	write(first)
-	catalog := w.catalog.DeepCopy()
-	catalog.ObjectMeta = metav1.ObjectMeta{Namespace: w.namespace, Name: "other"}
+	catalog := f.catalog.DeepCopy()
+	catalog.ObjectMeta = metav1.ObjectMeta{Namespace: f.namespace, Name: "other"}
 	catalog.Spec.Source, catalog.Spec.Blocks = v1alpha1.CatalogSource{Directory: dir}, nil
-	must(t, w.Create(t.Context(), catalog))
-	other := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "other"},
+	must(t, f.Create(t.Context(), catalog))
+	other := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "other"},
 		Spec: v1alpha1.ManagedOperatorSpec{Package: "other", Catalog: v1alpha1.LocalReference{Name: "other"},
-			ClusterSelector: w.operator.Spec.ClusterSelector}}
-	must(t, w.Create(t.Context(), other))
-	w.reaches(t, other, "True Succeeded", "2 of 2 clusters run 1.0.0")
+			ClusterSelector: f.operator.Spec.ClusterSelector}}
+	must(t, f.Create(t.Context(), other))
+	f.reaches(t, other, "True Succeeded", "2 of 2 clusters run 1.0.0")
 	write(second)
-	w.lookAgain(t, catalog)
-	w.reaches(t, other, "True Succeeded", "2 of 2 clusters run 1.1.0")
-	w.reaches(t, w.operator, "Stalled VersionBlocked")
+	f.lookAgain(t, catalog)
+	f.reaches(t, other, "True Succeeded", "2 of 2 clusters run 1.1.0")
+	f.reaches(t, f.operator, "Stalled VersionBlocked")
 }
 
 // maxBlocks is how many blocks the API accepts in an OperatorCatalog.
 const maxBlocks = 100
 
 // counts objects to a rollout that has other members.
-func (w *world) counts(r *v1alpha1.OperatorRollout, total int32) error {
-	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+func (f *fixture) counts(r *v1alpha1.OperatorRollout, total int32) error {
+	if err := f.Get(f.t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
 		return err
 	}
 	if r.Status.Clusters.Total != total {

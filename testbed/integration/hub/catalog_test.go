@@ -137,10 +137,10 @@ func TestACatalogTellsNothingOfInternalHosts(t *testing.T) {
 	must(t, err)
 	var events eventsv1.EventList
 	must(t, h.List(t.Context(), &events, client.InNamespace(namespace)))
-	told, err := json.Marshal(events.Items)
+	text, err := json.Marshal(events.Items)
 	must(t, err)
-	if strings.Contains(string(status)+string(told), secret) {
-		t.Errorf("status or Events have what the host answered: %s %s", status, told)
+	if strings.Contains(string(status)+string(text), secret) {
+		t.Errorf("status or Events have what the host answered: %s %s", status, text)
 	}
 }
 

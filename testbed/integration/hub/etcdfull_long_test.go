@@ -41,17 +41,17 @@ func TestHubOutlivesAFullEtcd(t *testing.T) {
 	h.prepare(t, testenv.Cluster(t, cluster.Options{EtcdQuota: etcdQuota}))
 	s := &standby{Client: h.Client, name: "full", cluster: h.cluster}
 	s.start(t)
-	w := newWorldOn(t, h, first, "a", "b", "c")
-	w.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "rest"}}
-	w.agents["a"].work(t) // the others are admitted once they report
-	w.create()
+	f := newFixtureOn(t, h, first, "a", "b", "c")
+	f.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "rest"}}
+	f.agents["a"].work(t) // the others are admitted once they report
+	f.create()
 	eventually(t, func() error { return h.admitted(t, 1) })
 
 	h.fillEtcd(t)
 	full := time.Now()
 	before := h.objects(t)
-	w.agents["b"].work(t) // what they report is refused
-	w.agents["c"].work(t)
+	f.agents["b"].work(t) // what they report is refused
+	f.agents["c"].work(t)
 	eventually(t, func() error {
 		if !s.ended() {
 			return errors.New("the hub goes on without a Lease that it can renew")
@@ -83,7 +83,7 @@ func TestHubOutlivesAFullEtcd(t *testing.T) {
 		if status, text := page(t, s.health, "/readyz?verbose"); status != http.StatusOK {
 			return fmt.Errorf("/readyz: %d %s", status, text)
 		}
-		return h.is(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.0.0")
+		return h.is(t, f.operator, "True Succeeded", "3 of 3 clusters run 1.0.0")
 	})
 	t.Logf("the rollout has ended %s after the repair", time.Since(repaired).Round(time.Second))
 	after := h.objects(t)

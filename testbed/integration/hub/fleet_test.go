@@ -102,15 +102,15 @@ func TestTransitionsAreTold(t *testing.T) {
 		if err := h.List(t.Context(), &events, client.InNamespace("default")); err != nil {
 			return err
 		}
-		told := map[string]bool{}
+		text := map[string]bool{}
 		for _, e := range events.Items {
 			if e.Regarding.Kind == "FleetCluster" && e.Regarding.Name == cluster.Name {
-				told[e.Type+" "+e.Reason] = true
+				text[e.Type+" "+e.Reason] = true
 			}
 		}
 		for _, event := range want {
-			if !told[event] {
-				return fmt.Errorf("%w: no Event %q among %v", errNotYet, event, told)
+			if !text[event] {
+				return fmt.Errorf("%w: no Event %q among %v", errNotYet, event, text)
 			}
 		}
 		return nil
@@ -140,8 +140,8 @@ func TestVersionSkewIsTold(t *testing.T) {
 		})
 	}
 	h.reaches(t, cluster, "True Succeeded")
-	eventually(t, func() error { return h.told(t, cluster.Name, "AgentTooOld", "0.1.4") })
-	eventually(t, func() error { return h.told(t, cluster.Name, "HubTooOld", "0.5.0") })
+	eventually(t, func() error { return h.wantEvent(t, cluster.Name, "AgentTooOld", "0.1.4") })
+	eventually(t, func() error { return h.wantEvent(t, cluster.Name, "HubTooOld", "0.5.0") })
 }
 
 func TestRestartedHubKeepsWhatItKnew(t *testing.T) {

@@ -23,56 +23,56 @@ import (
 // FleetAccess that works. As soon as the platform team has written one, nothing more is
 // admitted; what runs is left alone, and is said to be outside of what is permitted.
 func fleetAccess(t *testing.T, h *harness) {
-	w := newWorldOn(t, h, first, "a", "b")
-	for _, a := range w.agents {
+	f := newFixtureOn(t, h, first, "a", "b")
+	for _, a := range f.agents {
 		a.work(t)
 	}
 	testenv.Grant(t, h, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mallory"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "mallory"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bellwether-operate"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}},
 	})
 	config, err := h.cluster.UserConfig("mallory")
 	must(t, err)
 	mallory := h.as(t, config)
-	w.operator.Spec.Install.Namespace = metav1.NamespaceSystem
-	must(t, mallory.Create(t.Context(), w.operator))
-	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.0.0")
+	f.operator.Spec.Install.Namespace = metav1.NamespaceSystem
+	must(t, mallory.Create(t.Context(), f.operator))
+	f.reaches(t, f.operator, "True Succeeded", "2 of 2 clusters run 1.0.0")
 
 	permit := &v1alpha1.FleetAccess{ObjectMeta: metav1.ObjectMeta{Name: "teams"}, Spec: v1alpha1.FleetAccessSpec{
-		Namespaces: []string{w.namespace}, Registries: []string{"*"}, TargetNamespaces: []string{"echo-*"},
+		Namespaces: []string{f.namespace}, Registries: []string{"*"}, TargetNamespaces: []string{"echo-*"},
 		ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}}}
 	if err := mallory.Create(t.Context(), permit.DeepCopy()); !apierrors.IsForbidden(err) {
 		t.Fatalf("who operates writes a FleetAccess: %v", err)
 	}
 	must(t, h.Create(t.Context(), permit))
 	t.Cleanup(func() { _ = h.Delete(t.Context(), permit) })
-	w.outsideAccess("FleetAccess teams does not permit the target namespace kube-system", "is left alone, on")
+	f.outsideAccess("FleetAccess teams does not permit the target namespace kube-system", "is left alone, on")
 
-	w.republish(second)
-	w.reaches(t, w.operator, "False Progressing", "does not permit the target namespace kube-system")
-	w.running(map[string]string{"a": "1.0.0", "b": "1.0.0"})
+	f.republish(second)
+	f.reaches(t, f.operator, "False Progressing", "does not permit the target namespace kube-system")
+	f.running(map[string]string{"a": "1.0.0", "b": "1.0.0"})
 
-	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Install.Namespace = "echo-a" })
-	w.outsideAccess("FleetAccess teams does not permit this cluster (spec.clusterSelector): not admitted: " +
-		w.namespace + "-b")
-	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.ClusterSelector.MatchLabels["name"] = "a" })
-	w.reaches(t, w.operator, "True Succeeded", "1 of 1 clusters run 1.1.0")
-	w.outsideAccess()
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Install.Namespace = "echo-a" })
+	f.outsideAccess("FleetAccess teams does not permit this cluster (spec.clusterSelector): not admitted: " +
+		f.namespace + "-b")
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.ClusterSelector.MatchLabels["name"] = "a" })
+	f.reaches(t, f.operator, "True Succeeded", "1 of 1 clusters run 1.1.0")
+	f.outsideAccess()
 	must(t, h.Delete(t.Context(), permit))
 }
 
 // outsideAccess waits until the operator's condition OutsideAccess says all of this; if
 // that is nothing, until it is gone.
-func (w *world) outsideAccess(says ...string) {
-	w.t.Helper()
-	eventually(w.t, func() error {
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(w.operator), w.operator); err != nil {
+func (f *fixture) outsideAccess(says ...string) {
+	f.t.Helper()
+	eventually(f.t, func() error {
+		if err := f.Get(f.t.Context(), client.ObjectKeyFromObject(f.operator), f.operator); err != nil {
 			return err
 		}
 		message := ""
-		if conditions.IsTrue(w.operator.Status.Conditions, v1alpha1.ConditionOutsideAccess) {
-			message = conditions.Get(w.operator.Status.Conditions, v1alpha1.ConditionOutsideAccess).Message
+		if conditions.IsTrue(f.operator.Status.Conditions, v1alpha1.ConditionOutsideAccess) {
+			message = conditions.Get(f.operator.Status.Conditions, v1alpha1.ConditionOutsideAccess).Message
 		}
 		if len(says) == 0 && message != "" {
 			return fmt.Errorf("OutsideAccess says %q", message)

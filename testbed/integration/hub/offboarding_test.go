@@ -80,7 +80,7 @@ func TestOffboardingEnds(t *testing.T) {
 	if !strings.Contains(record.Data["why"], "unreachable") || record.Data["lastReport"] == "" {
 		t.Errorf("the record says %v", record.Data)
 	}
-	eventually(t, func() error { return h.told(t, cluster.Name, "LeftBehind", record.Name) })
+	eventually(t, func() error { return h.wantEvent(t, cluster.Name, "LeftBehind", record.Name) })
 	// The API server takes a token for some seconds after its ServiceAccount is gone.
 	eventually(t, func() error {
 		if err := a.renew(t.Context()); !apierrors.IsUnauthorized(err) {
@@ -90,8 +90,8 @@ func TestOffboardingEnds(t *testing.T) {
 	})
 }
 
-// told objects unless an Event on a FleetCluster says something.
-func (h *harness) told(t *testing.T, cluster, reason, says string) error {
+// wantEvent objects unless an Event on a FleetCluster says something.
+func (h *harness) wantEvent(t *testing.T, cluster, reason, says string) error {
 	var events eventsv1.EventList
 	if err := h.List(t.Context(), &events, client.InNamespace("default")); err != nil {
 		return err

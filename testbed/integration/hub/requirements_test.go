@@ -16,14 +16,14 @@ import (
 
 // TestRolloutCarriesItsRequirements publishes a bundle with all its manifests.
 func TestRolloutCarriesItsRequirements(t *testing.T) {
-	w := newWorld(t, first, "a")
+	f := newFixture(t, first, "a")
 	content, err := echo.FBC("1.0.0")
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(w.dir, "catalog.json"), content, 0o600))
-	w.lookAgain(t, w.catalog)
-	w.operator.Spec.Package = "echo-operator"
-	w.create()
-	r := w.rollouts("echo-1")["echo-1"]
+	must(t, os.WriteFile(filepath.Join(f.dir, "catalog.json"), content, 0o600))
+	f.lookAgain(t, f.catalog)
+	f.operator.Spec.Package = "echo-operator"
+	f.create()
+	r := f.rollouts("echo-1")["echo-1"]
 	if diff := cmp.Diff(&v1alpha1.ReleaseRequirements{MinKubeVersion: "1.30.0"}, r.Spec.Requirements); diff != "" {
 		t.Errorf("requirements (-want +got):\n%s", diff)
 	}

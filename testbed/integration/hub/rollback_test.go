@@ -17,17 +17,17 @@ import (
 )
 
 // admittedBy waits until the newest admission of each cluster is by these rollouts.
-func (w *world) admittedBy(want map[string]string) {
-	w.t.Helper()
-	eventually(w.t, func() error {
+func (f *fixture) admittedBy(want map[string]string) {
+	f.t.Helper()
+	eventually(f.t, func() error {
 		got := map[string]string{}
 		var installs v1alpha1.OperatorInstallList
-		if err := w.List(w.t.Context(), &installs); err != nil {
+		if err := f.List(f.t.Context(), &installs); err != nil {
 			return err
 		}
 		for _, o := range installs.Items {
 			if o.Spec.Admission != nil {
-				got[o.Spec.Cluster[len(w.namespace)+1:]] = o.Spec.Admission.Rollout
+				got[o.Spec.Cluster[len(f.namespace)+1:]] = o.Spec.Admission.Rollout
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -37,14 +37,14 @@ func (w *world) admittedBy(want map[string]string) {
 	})
 }
 
-func (w *world) held(want ...string) {
-	w.t.Helper()
-	eventually(w.t, func() error {
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(w.operator), w.operator); err != nil {
+func (f *fixture) held(want ...string) {
+	f.t.Helper()
+	eventually(f.t, func() error {
+		if err := f.Get(f.t.Context(), client.ObjectKeyFromObject(f.operator), f.operator); err != nil {
 			return err
 		}
 		var got []string
-		for _, h := range w.operator.Spec.Holds {
+		for _, h := range f.operator.Spec.Holds {
 			got = append(got, h.Version)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -55,14 +55,14 @@ func (w *world) held(want ...string) {
 }
 
 // decided waits until the trail of decisions says all of this.
-func (w *world) decided(want ...string) {
-	w.t.Helper()
-	eventually(w.t, func() error {
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(w.operator), w.operator); err != nil {
+func (f *fixture) decided(want ...string) {
+	f.t.Helper()
+	eventually(f.t, func() error {
+		if err := f.Get(f.t.Context(), client.ObjectKeyFromObject(f.operator), f.operator); err != nil {
 			return err
 		}
 		var trail strings.Builder
-		if log := w.operator.Status.Decisions; log != nil {
+		if log := f.operator.Status.Decisions; log != nil {
 			for _, d := range log.Entries {
 				fmt.Fprintln(&trail, audit.Text(d))
 			}
@@ -82,49 +82,49 @@ func (w *world) decided(want ...string) {
 func TestAutomaticRollback(t *testing.T) {
 	t.Parallel()
 	h := startWhole(t)
-	w := newWorldOn(t, h, second, "a", "b", "c")
-	for _, a := range w.agents {
+	f := newFixtureOn(t, h, second, "a", "b", "c")
+	for _, a := range f.agents {
 		a.bad = "1.2.0"
 		a.work(t)
 	}
 	one := intstr.FromInt32(1)
-	w.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "canary", Size: &one}, {Name: "rest"}}
-	w.operator.Spec.Strategy.OnFailure = v1alpha1.FailureRollback
-	w.create()
-	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.1.0")
+	f.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "canary", Size: &one}, {Name: "rest"}}
+	f.operator.Spec.Strategy.OnFailure = v1alpha1.FailureRollback
+	f.create()
+	f.reaches(t, f.operator, "True Succeeded", "3 of 3 clusters run 1.1.0")
 
-	w.republish(third)
-	w.held("1.2.0")
-	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.1.0", "held after a rollback: 1.2.0")
-	w.running(map[string]string{"a": "1.1.0", "b": "1.1.0", "c": "1.1.0"})
-	w.admittedBy(map[string]string{"a": "echo-3", "b": "echo-1", "c": "echo-1"})
-	found := w.rollouts("echo-1", "echo-2", "echo-3")
+	f.republish(third)
+	f.held("1.2.0")
+	f.reaches(t, f.operator, "True Succeeded", "3 of 3 clusters run 1.1.0", "held after a rollback: 1.2.0")
+	f.running(map[string]string{"a": "1.1.0", "b": "1.1.0", "c": "1.1.0"})
+	f.admittedBy(map[string]string{"a": "echo-3", "b": "echo-1", "c": "echo-1"})
+	found := f.rollouts("echo-1", "echo-2", "echo-3")
 	bad, back := found["echo-2"], found["echo-3"]
 	if bad.Status.Phase != v1alpha1.RolloutRolledBack || back.Status.Phase != v1alpha1.RolloutSucceeded ||
 		back.Spec.Rollback == nil || !back.Spec.Rollback.Automatic || back.Status.Clusters.Total != 1 {
 		t.Errorf("%s: %s, then %s of %d clusters: %+v", bad.Status.Phase, bad.Status.Message, back.Status.Phase,
 			back.Status.Clusters.Total, back.Spec.Rollback)
 	}
-	for name := range w.agents {
-		w.told(name, "1.2.0")
+	for name := range f.agents {
+		f.waitForBlocks(name, "1.2.0")
 	}
 
-	w.restartHub(t)
-	w.lookAgain(t, w.catalog)
-	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.2.0" })
-	w.reaches(t, w.operator, "Stalled VersionHeld", "1.2.0 is held since", "release-hold echo 1.2.0")
-	w.rollouts("echo-1", "echo-2", "echo-3")
+	f.restartHub(t)
+	f.lookAgain(t, f.catalog)
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.2.0" })
+	f.reaches(t, f.operator, "Stalled VersionHeld", "1.2.0 is held since", "release-hold echo 1.2.0")
+	f.rollouts("echo-1", "echo-2", "echo-3")
 
-	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Holds = nil })
-	w.rollouts("echo-1", "echo-2", "echo-3", "echo-4", "echo-5")
-	w.held("1.2.0")
-	w.reaches(t, w.operator, "Stalled VersionHeld")
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Holds = nil })
+	f.rollouts("echo-1", "echo-2", "echo-3", "echo-4", "echo-5")
+	f.held("1.2.0")
+	f.reaches(t, f.operator, "Stalled VersionHeld")
 
-	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "" })
-	w.republish(third + "\n1.3.0 replaces 1.2.0")
-	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.3.0")
-	w.held()
-	w.told("a")
-	w.decided("VersionHeld, version 1.2.0, by hub: ",
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "" })
+	f.republish(third + "\n1.3.0 replaces 1.2.0")
+	f.reaches(t, f.operator, "True Succeeded", "3 of 3 clusters run 1.3.0")
+	f.held()
+	f.waitForBlocks("a")
+	f.decided("VersionHeld, version 1.2.0, by hub: ",
 		"RollbackStarted in rollout echo-3, version 1.2.0, brought by echo-2, by hub: ", "HoldLifted, version 1.2.0")
 }

@@ -83,23 +83,23 @@ func (a *agent) workOnce(ctx context.Context) {
 	}
 }
 
-func (w *world) running(want map[string]string) {
-	w.t.Helper()
-	eventually(w.t, func() error {
+func (f *fixture) running(want map[string]string) {
+	f.t.Helper()
+	eventually(f.t, func() error {
 		got := map[string]string{}
 		var installs v1alpha1.OperatorInstallList
-		if err := w.List(w.t.Context(), &installs); err != nil {
+		if err := f.List(f.t.Context(), &installs); err != nil {
 			return err
 		}
 		for _, o := range installs.Items {
-			if o.Spec.Operator.Namespace != w.namespace {
+			if o.Spec.Operator.Namespace != f.namespace {
 				continue
 			}
 			version := "nothing"
 			if o.Status.Installed != nil {
 				version = o.Status.Installed.Version
 			}
-			got[o.Spec.Cluster[len(w.namespace)+1:]] = version
+			got[o.Spec.Cluster[len(f.namespace)+1:]] = version
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			return errors.New("running (-want +got):\n" + diff)
@@ -113,66 +113,66 @@ func (w *world) running(want map[string]string) {
 func TestWholeHub(t *testing.T) {
 	t.Parallel()
 	h := startWhole(t)
-	w := newWorldOn(t, h, first, "a", "b", "c")
-	for _, a := range w.agents {
+	f := newFixtureOn(t, h, first, "a", "b", "c")
+	for _, a := range f.agents {
 		a.work(t)
 	}
 	one := intstr.FromInt32(1)
-	w.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "canary", Size: &one}, {Name: "rest"}}
-	w.operator.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
-	w.create()
-	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.0.0")
+	f.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "canary", Size: &one}, {Name: "rest"}}
+	f.operator.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
+	f.create()
+	f.reaches(t, f.operator, "True Succeeded", "3 of 3 clusters run 1.0.0")
 
-	w.republish(second)
-	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.1.0")
+	f.republish(second)
+	f.reaches(t, f.operator, "True Succeeded", "3 of 3 clusters run 1.1.0")
 
-	w.addCluster("d").work(t)
-	w.reaches(t, w.operator, "True Succeeded", "4 of 4 clusters run 1.1.0")
-	w.expectMetrics(map[string]float64{
+	f.addCluster("d").work(t)
+	f.reaches(t, f.operator, "True Succeeded", "4 of 4 clusters run 1.1.0")
+	f.expectMetrics(map[string]float64{
 		`bellwether_fleet_clusters{state=online}`: 4, `bellwether_fleet_clusters{state=offline}`: 0,
-		`bellwether_operator_clusters{operator=echo,operator_namespace=` + w.namespace + `,state=updated}`:         4,
-		`bellwether_operator_version_clusters{operator=echo,operator_namespace=` + w.namespace + `,version=1.1.0}`: 4,
-		`bellwether_operator_ready{operator=echo,operator_namespace=` + w.namespace + `}`:                          1,
-		`bellwether_catalog_ready{catalog=main,namespace=` + w.namespace + `}`:                                     1,
+		`bellwether_operator_clusters{operator=echo,operator_namespace=` + f.namespace + `,state=updated}`:         4,
+		`bellwether_operator_version_clusters{operator=echo,operator_namespace=` + f.namespace + `,version=1.1.0}`: 4,
+		`bellwether_operator_ready{operator=echo,operator_namespace=` + f.namespace + `}`:                          1,
+		`bellwether_catalog_ready{catalog=main,namespace=` + f.namespace + `}`:                                     1,
 	})
-	w.block("1.1.0")
-	w.expectMetrics(map[string]float64{
-		`bellwether_catalog_blocked_version_clusters{catalog=main,namespace=` + w.namespace +
+	f.block("1.1.0")
+	f.expectMetrics(map[string]float64{
+		`bellwether_catalog_blocked_version_clusters{catalog=main,namespace=` + f.namespace +
 			`,package=echo,version=1.1.0}`: 4,
 	})
-	w.block()
-	w.reaches(t, w.operator, "True Succeeded", "4 of 4 clusters run 1.1.0")
+	f.block()
+	f.reaches(t, f.operator, "True Succeeded", "4 of 4 clusters run 1.1.0")
 
-	b := w.agents["b"].cluster
-	w.change(t, b, func() { delete(b.Labels, "world") })
-	w.running(map[string]string{"a": "1.1.0", "c": "1.1.0", "d": "1.1.0"})
-	w.edit(func(s *v1alpha1.ManagedOperatorSpec) {
+	b := f.agents["b"].cluster
+	f.change(t, b, func() { delete(b.Labels, "world") })
+	f.running(map[string]string{"a": "1.1.0", "c": "1.1.0", "d": "1.1.0"})
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) {
 		s.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "name",
 			Operator: metav1.LabelSelectorOpNotIn, Values: []string{"c"}}}
 	})
-	w.running(map[string]string{"a": "1.1.0", "d": "1.1.0"})
-	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
+	f.running(map[string]string{"a": "1.1.0", "d": "1.1.0"})
+	f.reaches(t, f.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
 
-	must(t, w.Delete(t.Context(), w.agents["d"].cluster))
-	w.gone(t, w.agents["d"].cluster)
-	w.running(map[string]string{"a": "1.1.0"})
-	w.reaches(t, w.operator, "True Succeeded", "1 of 1")
+	must(t, f.Delete(t.Context(), f.agents["d"].cluster))
+	f.gone(t, f.agents["d"].cluster)
+	f.running(map[string]string{"a": "1.1.0"})
+	f.reaches(t, f.operator, "True Succeeded", "1 of 1")
 
-	w.republish(third)
-	w.reaches(t, w.operator, "True Succeeded", "1 of 1 clusters run 1.2.0")
-	must(t, w.Delete(t.Context(), w.operator))
-	w.gone(t, w.operator)
-	w.running(map[string]string{})
-	w.rollouts()
+	f.republish(third)
+	f.reaches(t, f.operator, "True Succeeded", "1 of 1 clusters run 1.2.0")
+	must(t, f.Delete(t.Context(), f.operator))
+	f.gone(t, f.operator)
+	f.running(map[string]string{})
+	f.rollouts()
 	t.Run("FleetAccess", func(t *testing.T) { fleetAccess(t, h) })
 	t.Run("Flood", func(t *testing.T) { floodOfAcceptedWrites(t, h) })
 }
 
 // expectMetrics waits for samples, written as name{label=value,...}.
-func (w *world) expectMetrics(want map[string]float64) {
-	w.t.Helper()
-	eventually(w.t, func() error {
-		families, err := w.metrics.Gather()
+func (f *fixture) expectMetrics(want map[string]float64) {
+	f.t.Helper()
+	eventually(f.t, func() error {
+		families, err := f.metrics.Gather()
 		if err != nil {
 			return err
 		}

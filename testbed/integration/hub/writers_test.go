@@ -27,32 +27,32 @@ import (
 // fields must then be those of the table in docs/architecture.md.
 func TestEachFieldHasOneWriter(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, startWhole(t), second, "a")
-	w.agents["a"].work(t)
-	w.operator.Spec.Version, w.operator.Spec.RemovalPolicy = "1.0.0", v1alpha1.RemovalUninstall
-	w.operator.Spec.Install.Drift = v1alpha1.DriftCorrect
-	w.operator.Spec.Backup = &v1alpha1.BackupPolicy{Schedule: "@daily"}
-	w.operator.Spec.StorageMigration = v1alpha1.StorageMigrationAutomatic
-	must(t, w.Create(t.Context(), &v1alpha1.OperatorSLO{ // before the hub makes one of that name
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "echo"},
+	f := newFixtureOn(t, startWhole(t), second, "a")
+	f.agents["a"].work(t)
+	f.operator.Spec.Version, f.operator.Spec.RemovalPolicy = "1.0.0", v1alpha1.RemovalUninstall
+	f.operator.Spec.Install.Drift = v1alpha1.DriftCorrect
+	f.operator.Spec.Backup = &v1alpha1.BackupPolicy{Schedule: "@daily"}
+	f.operator.Spec.StorageMigration = v1alpha1.StorageMigrationAutomatic
+	must(t, f.Create(t.Context(), &v1alpha1.OperatorSLO{ // before the hub makes one of that name
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "echo"},
 		Spec: v1alpha1.OperatorSLOSpec{Operator: "echo",
 			Services: []v1alpha1.ProbedService{{Name: "web", Port: 80}},
 			Monitor:  &v1alpha1.PodMetrics{Port: "metrics"}},
 	}))
-	w.create()
-	w.reaches(t, w.operator, "True Succeeded", "1 of 1 clusters run 1.0.0")
+	f.create()
+	f.reaches(t, f.operator, "True Succeeded", "1 of 1 clusters run 1.0.0")
 	install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v1alpha1.ClusterNamespace(w.agents["a"].cluster.Name), Name: w.namespace + ".echo"}}
-	w.change(t, install, func() {
+		Namespace: v1alpha1.ClusterNamespace(f.agents["a"].cluster.Name), Name: f.namespace + ".echo"}}
+	f.change(t, install, func() {
 		install.Labels["example.com/team"] = "a"
 		install.Finalizers = append(install.Finalizers, "example.com/hold")
 	})
-	w.block("1.2.0")
-	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.1.0" })
-	w.reaches(t, w.operator, "True Succeeded", "1 of 1 clusters run 1.1.0")
-	must(t, w.Delete(t.Context(), w.operator))
+	f.block("1.2.0")
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.1.0" })
+	f.reaches(t, f.operator, "True Succeeded", "1 of 1 clusters run 1.1.0")
+	must(t, f.Delete(t.Context(), f.operator))
 	eventually(t, func() error {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(install), install); err != nil {
+		if err := f.Get(t.Context(), client.ObjectKeyFromObject(install), install); err != nil {
 			return err
 		}
 		if install.DeletionTimestamp == nil || slices.Contains(install.Finalizers, v1alpha1.FinalizerAgent) {
@@ -81,8 +81,8 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 		s.Drift != v1alpha1.DriftCorrect || install.Labels["example.com/team"] != "a" {
 		t.Errorf("fields were lost: labels %v, spec %+v", install.Labels, s)
 	}
-	w.change(t, install, func() { install.Finalizers = nil })
-	w.gone(t, w.operator)
+	f.change(t, install, func() { install.Finalizers = nil })
+	f.gone(t, f.operator)
 }
 
 var update = flag.Bool("update", false, "write the golden files")

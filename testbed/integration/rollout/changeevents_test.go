@@ -25,11 +25,11 @@ import (
 )
 
 // askForChangeEvents has the policy of the fleet send them to a service.
-func (w *world) askForChangeEvents(events *pagerduty.Server, service string) (key string) {
-	w.t.Helper()
+func (f *fixture) askForChangeEvents(events *pagerduty.Server, service string) (key string) {
+	f.t.Helper()
 	key, err := events.RoutingKey(service)
-	must(w.t, err)
-	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
+	must(f.t, err)
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: f.namespace, Name: name} }
 	secret := &corev1.Secret{ObjectMeta: meta("pagerduty"), StringData: map[string]string{"key": key}}
 	secret.Labels = map[string]string{v1alpha1.LabelPagingSecret: "true"}
 	policy := &v1alpha1.PagingPolicy{ObjectMeta: meta("platform"), Spec: v1alpha1.PagingPolicySpec{
@@ -46,16 +46,16 @@ func (w *world) askForChangeEvents(events *pagerduty.Server, service string) (ke
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "secrets"},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: hubUser}}},
 	} {
-		must(w.t, w.Create(w.t.Context(), object))
+		must(f.t, f.Create(f.t.Context(), object))
 	}
 	return key
 }
 
 // delivered waits until the change event of a transition is in one of these states.
-func (w *world) delivered(ro *v1alpha1.OperatorRollout, transition string, states ...v1alpha1.ChangeEventState) {
-	w.t.Helper()
-	w.eventually(func() error {
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
+func (f *fixture) delivered(ro *v1alpha1.OperatorRollout, transition string, states ...v1alpha1.ChangeEventState) {
+	f.t.Helper()
+	f.eventually(func() error {
+		if err := f.Get(f.t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
 			return err
 		}
 		for _, d := range ro.Status.ChangeEvents {
@@ -70,44 +70,44 @@ func (w *world) delivered(ro *v1alpha1.OperatorRollout, transition string, state
 // TestChangeEventsAreSentOnce has two hubs, of which one is replaced while events are sent, and a PagerDuty that is not
 // available at first and slow then.
 func TestChangeEventsAreSentOnce(t *testing.T) {
-	w := newWorld(t)
-	w.changeEvents = true
+	f := newFixture(t)
+	f.changeEvents = true
 	events, err := pagerduty.Start(t.Context(), pagerduty.Options{Services: []string{"operators"}})
 	must(t, err)
 	t.Cleanup(events.Close)
 	must(t, events.SetFaults(pagerduty.Faults{Unavailable: true}))
-	key := w.askForChangeEvents(events, "operators")
-	stop := w.startHub()
-	defer w.startHub()()
-	policy := &v1alpha1.PagingPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "platform"}}
-	w.eventually(func() error {
-		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
+	key := f.askForChangeEvents(events, "operators")
+	stop := f.startHub()
+	defer f.startHub()()
+	policy := &v1alpha1.PagingPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "platform"}}
+	f.eventually(func() error {
+		must(t, f.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
 		if len(policy.Status.ChangeEvents) != 1 {
 			return fmt.Errorf("the policy is not in force: %+v", policy.Status)
 		}
 		return nil
 	})
-	w.enrollMany(3)
+	f.enrollMany(3)
 
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 1), wave("rest", 2)}})
-	w.delivered(ro, "started", v1alpha1.ChangeEventWaiting)
-	w.delivered(ro, "wave/canary/started", v1alpha1.ChangeEventWaiting)
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 1), wave("rest", 2)}})
+	f.delivered(ro, "started", v1alpha1.ChangeEventWaiting)
+	f.delivered(ro, "wave/canary/started", v1alpha1.ChangeEventWaiting)
 	must(t, events.SetFaults(pagerduty.Faults{Delay: time.Second}))
-	w.change(ro, func() { ro.Spec.Paused, ro.Spec.PausedReason = true, "incident" })
-	w.delivered(ro, "paused", v1alpha1.ChangeEventSending, v1alpha1.ChangeEventSent)
+	f.change(ro, func() { ro.Spec.Paused, ro.Spec.PausedReason = true, "incident" })
+	f.delivered(ro, "paused", v1alpha1.ChangeEventSending, v1alpha1.ChangeEventSent)
 	stop()
-	defer w.startHub()()
-	w.delivered(ro, "paused", v1alpha1.ChangeEventSent)
-	w.change(ro, func() { ro.Spec.Paused, ro.Spec.PausedReason = false, "" })
-	w.delivered(ro, "resumed", v1alpha1.ChangeEventSent)
+	defer f.startHub()()
+	f.delivered(ro, "paused", v1alpha1.ChangeEventSent)
+	f.change(ro, func() { ro.Spec.Paused, ro.Spec.PausedReason = false, "" })
+	f.delivered(ro, "resumed", v1alpha1.ChangeEventSent)
 	must(t, events.SetFaults(pagerduty.Faults{}))
-	w.runAgents()
-	w.reaches(ro, v1alpha1.RolloutSucceeded)
+	f.runAgents()
+	f.reaches(ro, v1alpha1.RolloutSucceeded)
 
 	want := []string{"paused", "resumed", "started", "succeeded", "wave/canary/started", "wave/canary/verified",
 		"wave/rest/started", "wave/rest/verified"}
 	for _, transition := range want {
-		w.delivered(ro, transition, v1alpha1.ChangeEventSent)
+		f.delivered(ro, transition, v1alpha1.ChangeEventSent)
 	}
 	applied, err := testenv.AppliedFields(ro)
 	must(t, err)
@@ -130,7 +130,7 @@ bellwether-change-events/status: status.changeEvents[].transition
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
 
-	echo := w.namespace + "/echo"
+	echo := f.namespace + "/echo"
 	summaries := []string{
 		echo + " 1.1.0: rollout paused: incident; what was admitted finishes",
 		echo + " 1.1.0: rollout resumed: wave canary: 0 of 1 clusters updated, 1 in progress",
@@ -142,11 +142,11 @@ bellwether-change-events/status: status.changeEvents[].transition
 		echo + ": rollout of 1.1.0 started on 3 clusters in 2 waves",
 	}
 	// A hub ended while it sent this one: whether PagerDuty has it is not known.
-	w.changeStatus(ro, func() { ro.Status.ChangeEvents[0].State = v1alpha1.ChangeEventSending })
-	w.delivered(ro, ro.Status.ChangeEvents[0].Transition, v1alpha1.ChangeEventUnknown)
-	w.eventually(func() error {
+	f.changeStatus(ro, func() { ro.Status.ChangeEvents[0].State = v1alpha1.ChangeEventSending })
+	f.delivered(ro, ro.Status.ChangeEvents[0].Transition, v1alpha1.ChangeEventUnknown)
+	f.eventually(func() error {
 		var list eventsv1.EventList
-		must(t, w.List(t.Context(), &list, client.InNamespace(w.namespace)))
+		must(t, f.List(t.Context(), &list, client.InNamespace(f.namespace)))
 		if !slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 			return e.Reason == "ChangeEventUnknown" && e.Type == corev1.EventTypeWarning && e.Regarding.Name == ro.Name
 		}) {
@@ -159,7 +159,7 @@ bellwether-change-events/status: status.changeEvents[].transition
 	var got []string
 	for _, c := range ledger.Changes {
 		got = append(got, c.Payload.Summary)
-		if c.Payload.CustomDetails["look"] != "bellwether rollout get echo-1 -n "+w.namespace {
+		if c.Payload.CustomDetails["look"] != "bellwether rollout get echo-1 -n "+f.namespace {
 			t.Errorf("details are %v", c.Payload.CustomDetails)
 		}
 	}

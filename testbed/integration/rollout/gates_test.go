@@ -71,63 +71,63 @@ func (s *metricsServer) answer(w http.ResponseWriter, r *http.Request) {
 // cluster is touched, and a person lets the rollout go on.
 func TestGateStopsABadRelease(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	names := w.enrollMany(3)
+	f := newFixture(t)
+	names := f.enrollMany(3)
 	prometheus := startMetricsServer(t, names[0])
-	w.prometheus.URL = prometheus.URL
-	w.runAgents()
-	defer w.startHub()()
+	f.prometheus.URL = prometheus.URL
+	f.runAgents()
+	defer f.startHub()()
 	canary := sized(wave("canary", 1), 1)
 	canary.Gates = []v1alpha1.Gate{{Name: "budget", SLO: &v1alpha1.SLOGate{
 		Window: &metav1.Duration{Duration: time.Minute}}}}
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{canary, wave("prod", 2)}})
-	w.reaches(ro, v1alpha1.RolloutProgressing, "Verifying", "wave canary waits for 1 gate")
-	w.gateSays(ro, v1alpha1.GateWaiting, "server error: 503 Service Unavailable")
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{canary, wave("prod", 2)}})
+	f.reaches(ro, v1alpha1.RolloutProgressing, "Verifying", "wave canary waits for 1 gate")
+	f.gateSays(ro, v1alpha1.GateWaiting, "server error: 503 Service Unavailable")
 	prometheus.state.Store("bad")
-	w.reaches(ro, v1alpha1.RolloutHalted, "GateFailed", "gate budget of wave canary failed: available: burn rate 100")
-	w.gateSays(ro, v1alpha1.GateFailed, "100 of 100 measurements are bad")
+	f.reaches(ro, v1alpha1.RolloutHalted, "GateFailed", "gate budget of wave canary failed: available: burn rate 100")
+	f.gateSays(ro, v1alpha1.GateFailed, "100 of 100 measurements are bad")
 	prometheus.state.Store("good") // a failure stays
 	if m := ro.Status.Waves[0].Gates[0].Measurement; m == nil || m.Value != "100" || m.Samples != 100 ||
 		!strings.Contains(m.Query, names[0]) {
 		t.Errorf("measurement %+v", m)
 	}
-	if diff := cmp.Diff(names[:1], w.witness.admittedBy(ro.Name)); diff != "" {
+	if diff := cmp.Diff(names[:1], f.recorder.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
-	w.change(ro, func() {
+	f.change(ro, func() {
 		ro.Spec.Overrides = []v1alpha1.GateOverride{{Wave: "canary", Gate: "budget", By: "ann", Reason: "a broken " +
 			"probe",
 			At: metav1.Now()}}
 	})
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "True", "3 of 3 clusters updated")
-	w.gateSays(ro, v1alpha1.GateOverridden, "overridden by ann: a broken probe; the gate had failed")
-	w.hasEvents(ro, "GateFailed", "GateOverridden")
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "True", "3 of 3 clusters updated")
+	f.gateSays(ro, v1alpha1.GateOverridden, "overridden by ann: a broken probe; the gate had failed")
+	f.hasEvents(ro, "GateFailed", "GateOverridden")
 }
 
 // TestGatePassesAGoodRelease with what a person may write in a strategy.
 func TestGatePassesAGoodRelease(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	names := w.enrollMany(2)
+	f := newFixture(t)
+	names := f.enrollMany(2)
 	prometheus := startMetricsServer(t, names[0])
 	prometheus.state.Store("good")
-	w.prometheus.URL = prometheus.URL
-	w.runAgents()
-	defer w.startHub()()
+	f.prometheus.URL = prometheus.URL
+	f.runAgents()
+	defer f.startHub()()
 	canary := sized(wave("canary", 1), 1)
 	canary.Gates = []v1alpha1.Gate{{Name: "budget", SLO: &v1alpha1.SLOGate{
 		Window: &metav1.Duration{Duration: time.Minute}}}}
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{canary, wave("prod", 2)}})
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "True", "2 of 2 clusters updated")
-	w.gateSays(ro, v1alpha1.GatePassed, "available: burn rate 0 within")
-	w.hasEvents(ro, "GatePassed")
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{canary, wave("prod", 2)}})
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "True", "2 of 2 clusters updated")
+	f.gateSays(ro, v1alpha1.GatePassed, "available: burn rate 0 within")
+	f.hasEvents(ro, "GatePassed")
 }
 
 // gateSays waits until the first gate of the first wave has a verdict and says so.
-func (w *world) gateSays(ro *v1alpha1.OperatorRollout, verdict v1alpha1.GateVerdict, part string) {
-	w.t.Helper()
-	w.eventually(func() error {
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
+func (f *fixture) gateSays(ro *v1alpha1.OperatorRollout, verdict v1alpha1.GateVerdict, part string) {
+	f.t.Helper()
+	f.eventually(func() error {
+		if err := f.Get(f.t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
 			return err
 		}
 		if g := ro.Status.Waves[0].Gates[0]; g.Verdict != verdict || !strings.Contains(g.Evidence, part) {
@@ -140,7 +140,7 @@ func (w *world) gateSays(ro *v1alpha1.OperatorRollout, verdict v1alpha1.GateVerd
 // TestGateValidation asks the API server.
 func TestGateValidation(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	query := func(change func(*v1alpha1.PromQLGate)) v1alpha1.Gate {
 		g := v1alpha1.Gate{Name: "g", PromQL: &v1alpha1.PromQLGate{Query: `sum(up{cluster=~"${clusters}"})`,
 			Operator: v1alpha1.GreaterOrEqual, Threshold: "0.5"}}
@@ -164,10 +164,10 @@ func TestGateValidation(t *testing.T) {
 			"${release}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mo := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "echo"}}
+			mo := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "echo"}}
 			mo.Spec.Package, mo.Spec.Catalog.Name = "echo", "catalog"
 			mo.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "w", Gates: []v1alpha1.Gate{test.gate}}}
-			err := w.Create(t.Context(), mo, client.DryRunAll)
+			err := f.Create(t.Context(), mo, client.DryRunAll)
 			switch {
 			case test.want == "":
 				must(t, err)

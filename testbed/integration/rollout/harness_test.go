@@ -3,7 +3,7 @@
 
 // Package rollout tests the rollout controller against a real API server, with
 // the permissions that the chart gives the hub. The tests play the fleet: they
-// enroll clusters and do the agents' part. A witness reads the API server's
+// enroll clusters and do the agents' part. A recorder reads the API server's
 // own record of what was written, so that what is asserted is the truth and
 // not what any hub believed.
 package rollout
@@ -74,16 +74,16 @@ const (
 	hubUser  = "rollout-test-hub"
 )
 
-// world is a fleet of its own on the shared API server.
-type world struct {
+// fixture is a fleet of its own on the shared API server.
+type fixture struct {
 	client.WithWatch
 	t         *testing.T
 	namespace string
 	// tag keeps the fleets of the tests apart.
-	tag     string
-	hub     *rest.Config
-	scheme  *runtime.Scheme
-	witness *witness
+	tag      string
+	hub      *rest.Config
+	scheme   *runtime.Scheme
+	recorder *recorder
 	// metrics are those of the hub that was started last.
 	metrics *prometheus.Registry
 	// prometheus is what hubs measure by.
@@ -95,74 +95,74 @@ type world struct {
 // preparing is held while the API server that all tests share is set up.
 var preparing sync.Mutex
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	preparing.Lock()
 	c := testenv.Shared(t, cluster.Options{APIServerOnly: true})
 	testenv.InstallCRDs(t, c)
 	preparing.Unlock()
-	w := newWorldOn(t, c)
-	w.grantHub()
+	f := newFixtureOn(t, c)
+	f.grantHub()
 	var err error
-	w.hub, err = c.UserConfig(hubUser)
+	f.hub, err = c.UserConfig(hubUser)
 	must(t, err)
-	return w
+	return f
 }
 
 // newWorldOn returns a fleet on a cluster that has the CRDs. Its hub has no permissions.
-func newWorldOn(t *testing.T, c *cluster.Cluster) *world {
+func newFixtureOn(t *testing.T, c *cluster.Cluster) *fixture {
 	t.Helper()
-	w := &world{t: t, tag: utilrand.String(5), scheme: runtime.NewScheme()}
-	must(t, clientgoscheme.AddToScheme(w.scheme))
-	must(t, v1alpha1.AddToScheme(w.scheme))
+	f := &fixture{t: t, tag: utilrand.String(5), scheme: runtime.NewScheme()}
+	must(t, clientgoscheme.AddToScheme(f.scheme))
+	must(t, v1alpha1.AddToScheme(f.scheme))
 	var err error
-	w.WithWatch, err = client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: w.scheme})
+	f.WithWatch, err = client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: f.scheme})
 	must(t, err)
-	w.namespace = testenv.Namespace(t, c.RESTConfig(), "rollout")
-	w.watch()
-	return w
+	f.namespace = testenv.Namespace(t, c.RESTConfig(), "rollout")
+	f.watch()
+	return f
 }
 
 // grantHub gives the hub's user the permissions that the chart gives the hub.
-func (w *world) grantHub() {
-	w.t.Helper()
+func (f *fixture) grantHub() {
+	f.t.Helper()
 	root, err := build.Root()
-	must(w.t, err)
+	must(f.t, err)
 	text, err := os.ReadFile(filepath.Join(root, "charts", "bellwether", "files", "hub-rules.yaml"))
-	must(w.t, err)
+	must(f.t, err)
 	role := &rbacv1.ClusterRole{}
-	must(w.t, yaml.Unmarshal(text, role))
+	must(f.t, yaml.Unmarshal(text, role))
 	role.Name = "rollout-test-hub"
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: hubUser}},
 	}
-	testenv.Grant(w.t, w, role, binding)
+	testenv.Grant(f.t, f, role, binding)
 }
 
 // startHub runs a hub with a cache of its own until stop is called. Leader
 // election is left out on purpose: tests run two at a time.
-func (w *world) startHub() (stop func()) {
-	w.t.Helper()
+func (f *fixture) startHub() (stop func()) {
+	f.t.Helper()
 	yes := true
 	// A hub of another test would take this one's rollouts on.
-	own := labels.SelectorFromSet(labels.Set{v1alpha1.LabelOperatorNamespace: w.namespace})
+	own := labels.SelectorFromSet(labels.Set{v1alpha1.LabelOperatorNamespace: f.namespace})
 	caches := controllers.HubCache()
-	caches.ByObject[&v1alpha1.OperatorRollout{}] = cache.ByObject{Namespaces: map[string]cache.Config{w.namespace: {}}}
+	caches.ByObject[&v1alpha1.OperatorRollout{}] = cache.ByObject{Namespaces: map[string]cache.Config{f.namespace: {}}}
 	caches.ByObject[&v1alpha1.OperatorInstall{}] = cache.ByObject{Label: own}
-	mgr, err := ctrl.NewManager(w.hub, ctrl.Options{
-		Scheme: w.scheme, Cache: caches, Metrics: metricsserver.Options{BindAddress: "0"},
+	mgr, err := ctrl.NewManager(f.hub, ctrl.Options{
+		Scheme: f.scheme, Cache: caches, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &yes},
 	})
-	must(w.t, err)
-	must(w.t, kit.IndexInstalls(w.t.Context(), mgr.GetFieldIndexer()))
-	w.metrics = prometheus.NewRegistry()
-	must(w.t, rollout.Add(mgr, rollout.Options{Concurrency: 4, Metrics: w.metrics, Prometheus: w.prometheus}))
-	must(w.t, w.metrics.Register(rollout.Gauges(mgr)))
-	if w.changeEvents {
-		must(w.t, paging.Add(mgr, paging.Options{Namespace: w.namespace}))
-		must(w.t, changeevents.Add(mgr, changeevents.Options{Concurrency: 2}))
+	must(f.t, err)
+	must(f.t, kit.IndexInstalls(f.t.Context(), mgr.GetFieldIndexer()))
+	f.metrics = prometheus.NewRegistry()
+	must(f.t, rollout.Add(mgr, rollout.Options{Concurrency: 4, Metrics: f.metrics, Prometheus: f.prometheus}))
+	must(f.t, f.metrics.Register(rollout.Gauges(mgr)))
+	if f.changeEvents {
+		must(f.t, paging.Add(mgr, paging.Options{Namespace: f.namespace}))
+		must(f.t, changeevents.Add(mgr, changeevents.Options{Concurrency: 2}))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -170,23 +170,23 @@ func (w *world) startHub() (stop func()) {
 	return sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			w.t.Errorf("hub: %v", err)
+			f.t.Errorf("hub: %v", err)
 		}
 	})
 }
 
 // enroll adds an online cluster, as the fleet controller would.
-func (w *world) enroll(name string, extra map[string]string) string {
-	w.t.Helper()
-	name = name + "-" + w.tag
-	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fleet": w.tag}}}
+func (f *fixture) enroll(name string, extra map[string]string) string {
+	f.t.Helper()
+	name = name + "-" + f.tag
+	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fleet": f.tag}}}
 	for k, v := range extra {
 		fc.Labels[k] = v
 	}
-	must(w.t, w.Create(w.t.Context(),
+	must(f.t, f.Create(f.t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNamespace(name)}}))
-	must(w.t, w.Create(w.t.Context(), fc))
-	w.changeStatus(fc, func() {
+	must(f.t, f.Create(f.t.Context(), fc))
+	f.changeStatus(fc, func() {
 		fc.Status.Namespace = v1alpha1.ClusterNamespace(name)
 		conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh,
 			"alive")
@@ -194,35 +194,35 @@ func (w *world) enroll(name string, extra map[string]string) string {
 	return name
 }
 
-func (w *world) enrollMany(n int) []string {
+func (f *fixture) enrollMany(n int) []string {
 	names := make([]string, n)
 	for i := range names {
-		names[i] = w.enroll(fmt.Sprintf("c%02d", i), nil)
+		names[i] = f.enroll(fmt.Sprintf("c%02d", i), nil)
 	}
 	return names
 }
 
-func (w *world) online(name string, online bool) {
-	w.t.Helper()
+func (f *fixture) online(name string, online bool) {
+	f.t.Helper()
 	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	w.changeStatus(fc, func() {
+	f.changeStatus(fc, func() {
 		conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionOnline, online,
 			v1alpha1.ReasonLeaseExpired, "as the test says")
 	})
 }
 
 // start creates a rollout as the operator controller would.
-func (w *world) start(revision int64, strategy v1alpha1.RolloutStrategy) *v1alpha1.OperatorRollout {
-	w.t.Helper()
-	return w.startWith(revision, strategy, nil)
+func (f *fixture) start(revision int64, strategy v1alpha1.RolloutStrategy) *v1alpha1.OperatorRollout {
+	f.t.Helper()
+	return f.startWith(revision, strategy, nil)
 }
 
 // startWith creates a rollout of a release with requirements.
-func (w *world) startWith(revision int64, strategy v1alpha1.RolloutStrategy,
+func (f *fixture) startWith(revision int64, strategy v1alpha1.RolloutStrategy,
 	needs *v1alpha1.ReleaseRequirements) *v1alpha1.OperatorRollout {
-	w.t.Helper()
+	f.t.Helper()
 	ro := &v1alpha1.OperatorRollout{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("echo-%d", revision)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: fmt.Sprintf("echo-%d", revision)},
 		Spec: v1alpha1.OperatorRolloutSpec{
 			Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: revision,
 			Release: v1alpha1.Release{
@@ -232,12 +232,12 @@ func (w *world) startWith(revision int64, strategy v1alpha1.RolloutStrategy,
 					Digest: "sha256:" + strings.Repeat("a", 64)},
 				Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces},
 			},
-			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"fleet": w.tag}},
+			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"fleet": f.tag}},
 			Strategy:        rollouts.Defaulted(strategy),
 			Requirements:    needs,
 		},
 	}
-	must(w.t, w.Create(w.t.Context(), ro))
+	must(f.t, f.Create(f.t.Context(), ro))
 	return ro
 }
 
@@ -253,10 +253,10 @@ func sized(w v1alpha1.Wave, size int32) v1alpha1.Wave {
 }
 
 // reaches waits until the rollout is in a phase and says every part.
-func (w *world) reaches(ro *v1alpha1.OperatorRollout, phase v1alpha1.RolloutPhase, parts ...string) {
-	w.t.Helper()
-	w.eventually(func() error {
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
+func (f *fixture) reaches(ro *v1alpha1.OperatorRollout, phase v1alpha1.RolloutPhase, parts ...string) {
+	f.t.Helper()
+	f.eventually(func() error {
+		if err := f.Get(f.t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
 			return err
 		}
 		ready := conditions.Get(ro.Status.Conditions, v1alpha1.ConditionReady)
@@ -273,25 +273,25 @@ func (w *world) reaches(ro *v1alpha1.OperatorRollout, phase v1alpha1.RolloutPhas
 	})
 }
 
-func (w *world) eventually(objection func() error) {
-	w.t.Helper()
-	testenv.Eventually(w.t, patience, testenv.Caller(), func(context.Context) error { return objection() })
+func (f *fixture) eventually(objection func() error) {
+	f.t.Helper()
+	testenv.Eventually(f.t, patience, testenv.Caller(), func(context.Context) error { return objection() })
 }
 
-func (w *world) change(o client.Object, edit func()) {
-	w.t.Helper()
-	must(w.t, w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o))
+func (f *fixture) change(o client.Object, edit func()) {
+	f.t.Helper()
+	must(f.t, f.Get(f.t.Context(), client.ObjectKeyFromObject(o), o))
 	before := o.DeepCopyObject().(client.Object)
 	edit()
-	must(w.t, w.Patch(w.t.Context(), o, client.MergeFrom(before)))
+	must(f.t, f.Patch(f.t.Context(), o, client.MergeFrom(before)))
 }
 
-func (w *world) changeStatus(o client.Object, edit func()) {
-	w.t.Helper()
-	must(w.t, w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o))
+func (f *fixture) changeStatus(o client.Object, edit func()) {
+	f.t.Helper()
+	must(f.t, f.Get(f.t.Context(), client.ObjectKeyFromObject(o), o))
 	before := o.DeepCopyObject().(client.Object)
 	edit()
-	must(w.t, w.Status().Patch(w.t.Context(), o, client.MergeFrom(before)))
+	must(f.t, f.Status().Patch(f.t.Context(), o, client.MergeFrom(before)))
 }
 
 func must(t *testing.T, err error) {
@@ -301,8 +301,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// witness follows every write to the fleet's OperatorInstalls in order.
-type witness struct {
+// recorder follows every write to the fleet's OperatorInstalls in order.
+type recorder struct {
 	mu sync.Mutex
 	// installs by namespace and name.
 	installs map[string]*v1alpha1.OperatorInstall
@@ -315,37 +315,37 @@ type witness struct {
 	together []string
 }
 
-func (w *world) watch() {
-	w.t.Helper()
-	w.witness = &witness{installs: map[string]*v1alpha1.OperatorInstall{}, peak: map[string]int{},
+func (f *fixture) watch() {
+	f.t.Helper()
+	f.recorder = &recorder{installs: map[string]*v1alpha1.OperatorInstall{}, peak: map[string]int{},
 		admitted: map[string][]string{}}
-	events, err := w.Watch(w.t.Context(), &v1alpha1.OperatorInstallList{})
-	must(w.t, err)
-	w.t.Cleanup(events.Stop)
+	events, err := f.Watch(f.t.Context(), &v1alpha1.OperatorInstallList{})
+	must(f.t, err)
+	f.t.Cleanup(events.Stop)
 	go func() {
 		for e := range events.ResultChan() {
-			if at, ok := e.Object.(*v1alpha1.OperatorInstall); ok && at.Spec.Operator.Namespace == w.namespace {
-				w.witness.note(e.Type, at)
-				w.reportNothingKept(at)
+			if at, ok := e.Object.(*v1alpha1.OperatorInstall); ok && at.Spec.Operator.Namespace == f.namespace {
+				f.recorder.note(e.Type, at)
+				f.reportNothingKept(at)
 			}
 		}
 	}()
 }
 
 // reportNothingKept does what every agent does first with an install.
-func (w *world) reportNothingKept(at *v1alpha1.OperatorInstall) {
+func (f *fixture) reportNothingKept(at *v1alpha1.OperatorInstall) {
 	if at.Spec.Admission != nil || at.Status.ObservedGeneration > 0 {
 		return
 	}
 	reported := at.DeepCopy()
 	reported.Status.ObservedGeneration = at.Generation
-	if err := w.Status().Patch(w.t.Context(), reported, client.MergeFrom(at)); client.IgnoreNotFound(err) != nil &&
-		w.t.Context().Err() == nil {
-		w.t.Logf("agent of %s: %v", at.Spec.Cluster, err)
+	if err := f.Status().Patch(f.t.Context(), reported, client.MergeFrom(at)); client.IgnoreNotFound(err) != nil &&
+		f.t.Context().Err() == nil {
+		f.t.Logf("agent of %s: %v", at.Spec.Cluster, err)
 	}
 }
 
-func (v *witness) note(kind watch.EventType, at *v1alpha1.OperatorInstall) {
+func (v *recorder) note(kind watch.EventType, at *v1alpha1.OperatorInstall) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	key := at.Namespace + "/" + at.Name
@@ -373,7 +373,7 @@ func (v *witness) note(kind watch.EventType, at *v1alpha1.OperatorInstall) {
 }
 
 // noteOthers looks for other operators that change on the cluster of an admission.
-func (v *witness) noteOthers(at *v1alpha1.OperatorInstall) {
+func (v *recorder) noteOthers(at *v1alpha1.OperatorInstall) {
 	for _, other := range v.installs {
 		if o := other.Spec.Admission; other.Name != at.Name && other.Spec.Cluster == at.Spec.Cluster && o != nil &&
 			other.Status.SucceededHash != o.Hash {
@@ -382,13 +382,13 @@ func (v *witness) noteOthers(at *v1alpha1.OperatorInstall) {
 	}
 }
 
-func (v *witness) peakOf(key string) int {
+func (v *recorder) peakOf(key string) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.peak[key]
 }
 
-func (v *witness) admittedBy(rollout string) []string {
+func (v *recorder) admittedBy(rollout string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Clone(v.admitted[rollout])
@@ -396,7 +396,7 @@ func (v *witness) admittedBy(rollout string) []string {
 
 // unfinished are admitted installs that did not succeed yet, or whose agent has
 // not reported on their spec as it is.
-func (v *witness) unfinished() []*v1alpha1.OperatorInstall {
+func (v *recorder) unfinished() []*v1alpha1.OperatorInstall {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var result []*v1alpha1.OperatorInstall
@@ -411,17 +411,17 @@ func (v *witness) unfinished() []*v1alpha1.OperatorInstall {
 
 // runAgents does the agents' part until the test ends: each admission succeeds
 // after a while, on clusters that are not sick.
-func (w *world) runAgents(sick ...string) {
-	ctx, cancel := context.WithCancel(w.t.Context())
+func (f *fixture) runAgents(sick ...string) {
+	ctx, cancel := context.WithCancel(f.t.Context())
 	var done sync.WaitGroup
-	w.t.Cleanup(func() { cancel(); done.Wait() })
+	f.t.Cleanup(func() { cancel(); done.Wait() })
 	done.Go(func() {
 		ticker := time.NewTicker(look)
 		defer ticker.Stop()
 		for {
-			for _, at := range w.witness.unfinished() {
+			for _, at := range f.recorder.unfinished() {
 				if rand.IntN(5) == 0 {
-					w.report(ctx, at, !slices.Contains(sick, at.Spec.Cluster))
+					f.report(ctx, at, !slices.Contains(sick, at.Spec.Cluster))
 				}
 			}
 			select {
@@ -435,7 +435,7 @@ func (w *world) runAgents(sick ...string) {
 
 // report writes what the agent would. A conflict means that the spec changed
 // meanwhile; the next round sees it.
-func (w *world) report(ctx context.Context, at *v1alpha1.OperatorInstall, success bool) {
+func (f *fixture) report(ctx context.Context, at *v1alpha1.OperatorInstall, success bool) {
 	before := at.DeepCopy()
 	at.Status.ObservedGeneration = at.Generation
 	if success {
@@ -446,26 +446,26 @@ func (w *world) report(ctx context.Context, at *v1alpha1.OperatorInstall, succes
 	conditions.Set(&at.Status.Conditions, at.Generation, v1alpha1.ConditionReady, success, v1alpha1.ReasonCSVFailed,
 		"as the test says")
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := w.Status().Patch(ctx, at, patch); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
-		w.t.Logf("agent of %s: %v", at.Spec.Cluster, err)
+	if err := f.Status().Patch(ctx, at, patch); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+		f.t.Logf("agent of %s: %v", at.Spec.Cluster, err)
 	}
 }
 
 // install reads the OperatorInstall of a cluster.
-func (w *world) install(cluster string) *v1alpha1.OperatorInstall {
-	w.t.Helper()
+func (f *fixture) install(cluster string) *v1alpha1.OperatorInstall {
+	f.t.Helper()
 	install := &v1alpha1.OperatorInstall{}
-	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: w.namespace + ".echo"}
-	must(w.t, w.Get(w.t.Context(), key, install))
+	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: f.namespace + ".echo"}
+	must(f.t, f.Get(f.t.Context(), key, install))
 	return install
 }
 
 // setReady has the agent of a cluster report that an updated install is Ready, or
 // is not.
-func (w *world) setReady(cluster string, ready bool) {
-	w.t.Helper()
-	install := w.install(cluster)
-	w.changeStatus(install, func() {
+func (f *fixture) setReady(cluster string, ready bool) {
+	f.t.Helper()
+	install := f.install(cluster)
+	f.changeStatus(install, func() {
 		conditions.Set(&install.Status.Conditions, install.Generation, v1alpha1.ConditionReady, ready,
 			v1alpha1.ReasonPodsUnavailable, "as the test says")
 	})

@@ -17,56 +17,56 @@ import (
 // gone, even after the rollout has succeeded.
 func TestVetoDefers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.runAgents()
-	defer w.startHub()()
-	names := w.enrollMany(3)
+	f := newFixture(t)
+	f.runAgents()
+	defer f.startHub()()
+	names := f.enrollMany(3)
 	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: names[1]}}
-	w.changeStatus(fc, func() { fc.Status.Veto = &v1alpha1.ClusterVeto{Reason: "audit", Since: metav1.Now()} })
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 3 clusters updated, 1 deferred")
-	if diff := cmp.Diff([]string{names[0], names[2]}, w.witness.admittedBy(ro.Name)); diff != "" {
+	f.changeStatus(fc, func() { fc.Status.Veto = &v1alpha1.ClusterVeto{Reason: "audit", Since: metav1.Now()} })
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 3 clusters updated, 1 deferred")
+	if diff := cmp.Diff([]string{names[0], names[2]}, f.recorder.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
 	if g := ro.Status.HeldBack; len(g) != 1 || g[0].Reason != v1alpha1.ReasonVetoed || !g[0].Deferred {
 		t.Errorf("held back %+v", g)
 	}
-	w.changeStatus(fc, func() { fc.Status.Veto = nil })
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "3 of 3 clusters updated")
+	f.changeStatus(fc, func() { fc.Status.Veto = nil })
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "3 of 3 clusters updated")
 }
 
 func TestDependencyComesFirst(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.runAgents()
-	defer w.startHub()()
-	names := w.enrollMany(1)
+	f := newFixture(t)
+	f.runAgents()
+	defer f.startHub()()
+	names := f.enrollMany(1)
 	operator := &v1alpha1.ManagedOperator{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "echo"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "echo"},
 		Spec: v1alpha1.ManagedOperatorSpec{Package: "echo", Catalog: v1alpha1.LocalReference{Name: "none"},
 			DependsOn: []v1alpha1.OperatorDependency{{Name: "db", MinVersion: "2.0.0"}}},
 	}
-	must(t, w.Create(t.Context(), operator))
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
-	w.reaches(ro, v1alpha1.RolloutProgressing, "DependencyNotMet",
+	must(t, f.Create(t.Context(), operator))
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
+	f.reaches(ro, v1alpha1.RolloutProgressing, "DependencyNotMet",
 		"operator db, which has to come first, is not installed")
 
-	db := v1alpha1.OperatorReference{Namespace: w.namespace, Name: "db"}
+	db := v1alpha1.OperatorReference{Namespace: f.namespace, Name: "db"}
 	install := &v1alpha1.OperatorInstall{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(names[0]), Name: db.InstallName(),
 			Labels: db.Labels()},
 		Spec: v1alpha1.OperatorInstallSpec{Operator: db, Cluster: names[0]},
 	}
-	must(t, w.Create(t.Context(), install))
+	must(t, f.Create(t.Context(), install))
 	report := func(version string) {
-		w.changeStatus(install, func() {
+		f.changeStatus(install, func() {
 			install.Status.Installed = &v1alpha1.InstalledVersion{Bundle: "db.v" + version, Version: version}
 			conditions.Set(&install.Status.Conditions, install.Generation, v1alpha1.ConditionReady, true,
 				v1alpha1.ReasonSucceeded, "as the test says")
 		})
 	}
 	report("1.0.0")
-	w.reaches(ro, v1alpha1.RolloutProgressing, "has version 1.0.0 there, and 2.0.0 is the least")
+	f.reaches(ro, v1alpha1.RolloutProgressing, "has version 1.0.0 there, and 2.0.0 is the least")
 	report("2.1.0")
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "1 of 1 clusters updated")
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "1 of 1 clusters updated")
 }

@@ -18,23 +18,23 @@ import (
 // time: no cluster is ever changed by two of them.
 func TestOneOperatorOfAClusterChangesAtATime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.enrollMany(4)
+	f := newFixture(t)
+	f.enrollMany(4)
 	all := wave("all", 2)
 	all.UnreadyGrace = &metav1.Duration{Duration: 5 * time.Second}
-	first := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{all}})
+	first := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{all}})
 	rollouts := []*v1alpha1.OperatorRollout{first}
 	for _, name := range []string{"alpha", "zeta"} {
 		ro := &v1alpha1.OperatorRollout{Spec: *first.Spec.DeepCopy()}
-		ro.Namespace, ro.Name, ro.Spec.Operator.Name = w.namespace, name+"-1", name
-		must(t, w.Create(t.Context(), ro))
+		ro.Namespace, ro.Name, ro.Spec.Operator.Name = f.namespace, name+"-1", name
+		must(t, f.Create(t.Context(), ro))
 		rollouts = append(rollouts, ro)
 	}
-	defer w.startHub()()
-	defer w.startHub()()
-	w.eventually(func() error { // before any agent works, so somebody has to wait
+	defer f.startHub()()
+	defer f.startHub()()
+	f.eventually(func() error { // before any agent works, so somebody has to wait
 		for _, ro := range rollouts {
-			if err := w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
+			if err := f.Get(t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
 				return err
 			}
 			for _, g := range ro.Status.HeldBack {
@@ -45,13 +45,13 @@ func TestOneOperatorOfAClusterChangesAtATime(t *testing.T) {
 		}
 		return fmt.Errorf("no rollout waits for another one")
 	})
-	w.runAgents()
+	f.runAgents()
 	for _, ro := range rollouts {
-		w.reaches(ro, v1alpha1.RolloutSucceeded, "4 of 4 clusters updated")
+		f.reaches(ro, v1alpha1.RolloutSucceeded, "4 of 4 clusters updated")
 	}
-	w.witness.mu.Lock()
-	defer w.witness.mu.Unlock()
-	if len(w.witness.together) > 0 {
-		t.Errorf("clusters that were changed by two operators: %v", w.witness.together)
+	f.recorder.mu.Lock()
+	defer f.recorder.mu.Unlock()
+	if len(f.recorder.together) > 0 {
+		t.Errorf("clusters that were changed by two operators: %v", f.recorder.together)
 	}
 }

@@ -15,27 +15,27 @@ import (
 )
 
 // kubernetes reports the version of a cluster, as its agent would.
-func (w *world) kubernetes(name, version string) {
-	w.t.Helper()
+func (f *fixture) kubernetes(name, version string) {
+	f.t.Helper()
 	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	w.changeStatus(fc, func() { fc.Status.Versions.Kubernetes = version })
+	f.changeStatus(fc, func() { fc.Status.Versions.Kubernetes = version })
 }
 
 // A cluster whose Kubernetes is too old is deferred and takes no slot: the others are
 // updated one at a time. It is updated once its Kubernetes was.
 func TestPreflightDefersClusters(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.runAgents()
-	defer w.startHub()()
-	names := w.enrollMany(3)
-	w.kubernetes(names[0], "v1.29.4+k3s1")
-	w.kubernetes(names[1], "v1.31.0")
-	w.kubernetes(names[2], "v1.31.0")
-	ro := w.startWith(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}},
+	f := newFixture(t)
+	f.runAgents()
+	defer f.startHub()()
+	names := f.enrollMany(3)
+	f.kubernetes(names[0], "v1.29.4+k3s1")
+	f.kubernetes(names[1], "v1.31.0")
+	f.kubernetes(names[2], "v1.31.0")
+	ro := f.startWith(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}},
 		&v1alpha1.ReleaseRequirements{MinKubeVersion: "1.30.0"})
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 3 clusters updated, 1 deferred")
-	if diff := cmp.Diff(names[1:], w.witness.admittedBy(ro.Name)); diff != "" {
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 3 clusters updated, 1 deferred")
+	if diff := cmp.Diff(names[1:], f.recorder.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
 	want := []v1alpha1.HeldBackClusters{{Reason: v1alpha1.ReasonPreflightFailed, Count: 1, Clusters: names[:1],
@@ -44,26 +44,26 @@ func TestPreflightDefersClusters(t *testing.T) {
 	if diff := cmp.Diff(want, ro.Status.HeldBack); diff != "" {
 		t.Errorf("held back (-want +got):\n%s", diff)
 	}
-	w.kubernetes(names[0], "v1.30.0")
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "3 of 3 clusters updated")
+	f.kubernetes(names[0], "v1.30.0")
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "3 of 3 clusters updated")
 }
 
 // A release that fits on no cluster ends in no success.
 func TestReleaseThatFitsNowhereWaits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.runAgents()
-	defer w.startHub()()
-	w.enrollMany(2)
-	ro := w.startWith(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}},
+	f := newFixture(t)
+	f.runAgents()
+	defer f.startHub()()
+	f.enrollMany(2)
+	ro := f.startWith(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}},
 		&v1alpha1.ReleaseRequirements{TooLarge: "bundle too large"})
-	w.reaches(ro, v1alpha1.RolloutProgressing, "PreflightFailed", "bundle too large")
-	if got := w.witness.admittedBy(ro.Name); len(got) > 0 {
+	f.reaches(ro, v1alpha1.RolloutProgressing, "PreflightFailed", "bundle too large")
+	if got := f.recorder.admittedBy(ro.Name); len(got) > 0 {
 		t.Errorf("admitted: %v", got)
 	}
 	before := ro.DeepCopy()
 	ro.Spec.Requirements.TooLarge = ""
-	if err := w.Patch(t.Context(), ro, client.MergeFrom(before)); err == nil ||
+	if err := f.Patch(t.Context(), ro, client.MergeFrom(before)); err == nil ||
 		!strings.Contains(err.Error(), "requirements cannot be changed") {
 		t.Errorf("change the requirements: %v", err)
 	}

@@ -32,64 +32,64 @@ import (
 
 func TestWavesGateAndLateJoiner(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.runAgents()
-	defer w.startHub()()
-	canary := w.enroll("zz", map[string]string{"stage": "canary"})
-	w.enrollMany(4)
+	f := newFixture(t)
+	f.runAgents()
+	defer f.startHub()()
+	canary := f.enroll("zz", map[string]string{"stage": "canary"})
+	f.enrollMany(4)
 	first := wave("canary", 1)
 	first.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}
 	second := wave("prod", 2)
 	second.Gates = []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}}
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{first, second}})
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{first, second}})
 
-	w.reaches(ro, v1alpha1.RolloutProgressing, "Gated", "wave prod waits for gate sre")
-	if diff := cmp.Diff([]string{canary}, w.witness.admittedBy(ro.Name)); diff != "" {
+	f.reaches(ro, v1alpha1.RolloutProgressing, "Gated", "wave prod waits for gate sre")
+	if diff := cmp.Diff([]string{canary}, f.recorder.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted before the approval (-want +got):\n%s", diff)
 	}
-	w.change(ro, func() {
+	f.change(ro, func() {
 		ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "prod", Gate: "sre", By: "ann", Reason: "canary is fine",
 			At: metav1.Now()}}
 	})
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "True", "5 of 5 clusters updated")
-	if peak := w.witness.peakOf("echo-1/prod"); peak > 2 {
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "True", "5 of 5 clusters updated")
+	if peak := f.recorder.peakOf("echo-1/prod"); peak > 2 {
 		t.Errorf("%d clusters of wave prod were in progress at a time, 2 may", peak)
 	}
 	if gate := ro.Status.Waves[1].Gates[0]; gate.Verdict != v1alpha1.GatePassed ||
 		gate.Evidence != "approved by ann: canary is fine" {
 		t.Errorf("gate %+v", gate)
 	}
-	late := w.enroll("late", nil)
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "6 of 6 clusters updated")
+	late := f.enroll("late", nil)
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "6 of 6 clusters updated")
 	at := &v1alpha1.OperatorInstall{}
-	must(t, w.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(late), Name: w.namespace +
+	must(t, f.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(late), Name: f.namespace +
 		".echo"}, at))
 	if got := at.Labels[v1alpha1.LabelWave]; got != "prod" {
 		t.Errorf("the late joiner is in wave %s", got)
 	}
-	w.hasMetrics(map[string]float64{
+	f.hasMetrics(map[string]float64{
 		series.RolloutAdmissionsTotal: 6, series.RolloutPhase + " Succeeded": 1,
 		series.RolloutClusters + " succeeded": 6, series.RolloutClusters + " failed": 0,
 	})
-	w.hasEvents(ro, "Planned", "WaveStarted", "WaveVerified", "Gated", "Succeeded")
+	f.hasEvents(ro, "Planned", "WaveStarted", "WaveVerified", "Gated", "Succeeded")
 }
 
 // hasMetrics waits for the hub's metrics, named with the value of their last label: they are of its cache, which may
 // lag behind.
-func (w *world) hasMetrics(want map[string]float64) {
-	w.t.Helper()
-	w.eventually(func() error {
-		if diff := cmp.Diff(want, w.metricsOf(want)); diff != "" {
+func (f *fixture) hasMetrics(want map[string]float64) {
+	f.t.Helper()
+	f.eventually(func() error {
+		if diff := cmp.Diff(want, f.metricsOf(want)); diff != "" {
 			return errors.New("metrics (-want +got):\n" + diff)
 		}
 		return nil
 	})
 }
 
-func (w *world) metricsOf(want map[string]float64) map[string]float64 {
-	w.t.Helper()
-	families, err := w.metrics.Gather()
-	must(w.t, err)
+func (f *fixture) metricsOf(want map[string]float64) map[string]float64 {
+	f.t.Helper()
+	families, err := f.metrics.Gather()
+	must(f.t, err)
 	got := map[string]float64{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
@@ -108,19 +108,19 @@ func (w *world) metricsOf(want map[string]float64) map[string]float64 {
 }
 
 // hasEvents waits for an Event of each reason.
-func (w *world) hasEvents(ro *v1alpha1.OperatorRollout, reasons ...string) {
-	w.t.Helper()
+func (f *fixture) hasEvents(ro *v1alpha1.OperatorRollout, reasons ...string) {
+	f.t.Helper()
 	for _, reason := range reasons {
-		w.hasEvent(ro, reason, "")
+		f.hasEvent(ro, reason, "")
 	}
 }
 
 // hasEvent waits for an Event of a reason that says something.
-func (w *world) hasEvent(ro *v1alpha1.OperatorRollout, reason, says string) {
-	w.t.Helper()
-	w.eventually(func() error {
+func (f *fixture) hasEvent(ro *v1alpha1.OperatorRollout, reason, says string) {
+	f.t.Helper()
+	f.eventually(func() error {
 		var all corev1.EventList
-		if err := w.List(w.t.Context(), &all, client.InNamespace(ro.Namespace)); err != nil {
+		if err := f.List(f.t.Context(), &all, client.InNamespace(ro.Namespace)); err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(all.Items, func(e corev1.Event) bool {
@@ -134,80 +134,80 @@ func (w *world) hasEvent(ro *v1alpha1.OperatorRollout, reason, says string) {
 
 func TestHaltRecoverSupersede(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	names := w.enrollMany(4)
-	w.runAgents(names[0])
-	defer w.startHub()()
+	f := newFixture(t)
+	names := f.enrollMany(4)
+	f.runAgents(names[0])
+	defer f.startHub()()
 	strategy := v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 1), wave("rest", 4)}}
-	ro := w.start(1, strategy)
-	w.reaches(ro, v1alpha1.RolloutHalted, "False Halted",
+	ro := f.start(1, strategy)
+	f.reaches(ro, v1alpha1.RolloutHalted, "False Halted",
 		"wave canary: 1 cluster failed, 0 allowed: "+names[0]+" (Stalled)")
-	if diff := cmp.Diff(names[:1], w.witness.admittedBy(ro.Name)); diff != "" {
+	if diff := cmp.Diff(names[:1], f.recorder.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
 
-	w.change(ro, func() { ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "1.2.0 is out", Superseded: true} })
-	w.reaches(ro, v1alpha1.RolloutSuperseded, "Superseded 1.2.0 is out")
-	next := w.start(2, strategy)
-	w.reaches(next, v1alpha1.RolloutHalted, "wave canary")
+	f.change(ro, func() { ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "1.2.0 is out", Superseded: true} })
+	f.reaches(ro, v1alpha1.RolloutSuperseded, "Superseded 1.2.0 is out")
+	next := f.start(2, strategy)
+	f.reaches(next, v1alpha1.RolloutHalted, "wave canary")
 	at := &v1alpha1.OperatorInstall{}
-	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(names[0]), Name: w.namespace + ".echo"}
-	must(t, w.Get(t.Context(), key, at))
+	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(names[0]), Name: f.namespace + ".echo"}
+	must(t, f.Get(t.Context(), key, at))
 	if a := at.Spec.Admission; a.Revision != 2 || a.Release.Version != "1.2.0" ||
 		at.Labels[v1alpha1.LabelRollout] != next.Name {
 		t.Errorf("the newer rollout did not take over: %+v %v", a, at.Labels)
 	}
 	// The agent recovers: the rollout goes on by itself.
-	w.report(t.Context(), at, true)
-	w.reaches(next, v1alpha1.RolloutSucceeded, "4 of 4")
-	w.reaches(ro, v1alpha1.RolloutSuperseded)
+	f.report(t.Context(), at, true)
+	f.reaches(next, v1alpha1.RolloutSucceeded, "4 of 4")
+	f.reaches(ro, v1alpha1.RolloutSuperseded)
 }
 
 // TestSoakJudges takes the pods of a canary away in the soak, as a quota would:
 // production is not admitted, and the rollout goes on once they are back.
 func TestSoakJudges(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	names := w.enrollMany(3)
-	w.runAgents()
-	defer w.startHub()()
+	f := newFixture(t)
+	names := f.enrollMany(3)
+	f.runAgents()
+	defer f.startHub()()
 	canary := sized(wave("canary", 1), 1)
 	canary.Soak, canary.UnreadyGrace = &metav1.Duration{Duration: time.Hour},
 		&metav1.Duration{Duration: 5 * time.Second}
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{canary, wave("prod", 2)}})
-	w.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 clusters updated")
-	w.setReady(names[0], false)
-	w.reaches(ro, v1alpha1.RolloutHalted, "False Halted", "1 cluster failed, 0 allowed: "+names[0]+" (NotReady)")
-	if diff := cmp.Diff(names[:1], w.witness.admittedBy(ro.Name)); diff != "" {
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{canary, wave("prod", 2)}})
+	f.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 clusters updated")
+	f.setReady(names[0], false)
+	f.reaches(ro, v1alpha1.RolloutHalted, "False Halted", "1 cluster failed, 0 allowed: "+names[0]+" (NotReady)")
+	if diff := cmp.Diff(names[:1], f.recorder.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
-	w.setReady(names[0], true)
-	w.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 clusters updated")
-	w.hasEvents(ro, "WaveInterrupted", "Halted")
-	w.hasEvent(ro, "WaveInterrupted", "1 cluster is not Ready ("+names[0]+")") // the status says so for a moment only
+	f.setReady(names[0], true)
+	f.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 clusters updated")
+	f.hasEvents(ro, "WaveInterrupted", "Halted")
+	f.hasEvent(ro, "WaveInterrupted", "1 cluster is not Ready ("+names[0]+")") // the status says so for a moment only
 }
 
 // TestRetry admits a cluster that failed once more, with a higher attempt.
 func TestRetry(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	names := w.enrollMany(2)
-	defer w.startHub()()
+	f := newFixture(t)
+	names := f.enrollMany(2)
+	defer f.startHub()()
 	short := sized(wave("canary", 1), 1)
 	short.Deadline = &metav1.Duration{Duration: 2 * time.Second}
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{short, wave("rest", 1)}})
-	w.reaches(ro, v1alpha1.RolloutHalted, names[0]+" (DeadlineExceeded)")
-	w.change(ro, func() { ro.Spec.Retries = 1 })
-	w.eventually(func() error {
-		if a := w.install(names[0]).Spec.Admission; a.Attempt != 1 {
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{short, wave("rest", 1)}})
+	f.reaches(ro, v1alpha1.RolloutHalted, names[0]+" (DeadlineExceeded)")
+	f.change(ro, func() { ro.Spec.Retries = 1 })
+	f.eventually(func() error {
+		if a := f.install(names[0]).Spec.Admission; a.Attempt != 1 {
 			return fmt.Errorf("attempt %d", a.Attempt)
 		}
 		return nil
 	})
-	w.reaches(ro, v1alpha1.RolloutHalted, names[0]+" (DeadlineExceeded)")
-	w.runAgents()
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2")
-	err := w.Patch(t.Context(), ro, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"retries":0}}`)))
+	f.reaches(ro, v1alpha1.RolloutHalted, names[0]+" (DeadlineExceeded)")
+	f.runAgents()
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2")
+	err := f.Patch(t.Context(), ro, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"retries":0}}`)))
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("retries were lowered: %v", err)
 	}
@@ -217,59 +217,59 @@ func TestRetry(t *testing.T) {
 // passed over like one that is offline.
 func TestUnreachableAPIServer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	names := w.enrollMany(2)
+	f := newFixture(t)
+	names := f.enrollMany(2)
 	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: names[0]}}
 	reachable := func(reachable bool) {
-		w.changeStatus(fc, func() {
+		f.changeStatus(fc, func() {
 			conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionAPIServerReachable, reachable,
 				v1alpha1.ReasonAPIServerUnreachable, "as the test says")
 		})
 	}
 	reachable(false)
-	w.runAgents()
-	defer w.startHub()()
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "1 of 2 clusters updated, 1 deferred")
+	f.runAgents()
+	defer f.startHub()()
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "1 of 2 clusters updated, 1 deferred")
 	reachable(true)
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2")
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2")
 }
 
 func TestPauseAbortAndOffline(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	names := w.enrollMany(3)
-	w.online(names[1], false)
-	w.runAgents()
-	defer w.startHub()()
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 3 clusters updated, 1 deferred")
-	w.online(names[1], true)
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "3 of 3")
+	f := newFixture(t)
+	names := f.enrollMany(3)
+	f.online(names[1], false)
+	f.runAgents()
+	defer f.startHub()()
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 3 clusters updated, 1 deferred")
+	f.online(names[1], true)
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "3 of 3")
 
-	paused := w.start(2, v1alpha1.RolloutStrategy{})
-	w.change(paused, func() { paused.Spec.Paused, paused.Spec.PausedReason = true, "lunch" })
-	w.reaches(paused, v1alpha1.RolloutPaused, "paused: lunch")
-	admitted := w.admittedTo(paused.Name)
-	w.change(paused, func() { paused.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "no"} })
-	w.reaches(paused, v1alpha1.RolloutAborted, "aborted: no")
-	if now := w.admittedTo(paused.Name); now != admitted {
+	paused := f.start(2, v1alpha1.RolloutStrategy{})
+	f.change(paused, func() { paused.Spec.Paused, paused.Spec.PausedReason = true, "lunch" })
+	f.reaches(paused, v1alpha1.RolloutPaused, "paused: lunch")
+	admitted := f.admittedTo(paused.Name)
+	f.change(paused, func() { paused.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "no"} })
+	f.reaches(paused, v1alpha1.RolloutAborted, "aborted: no")
+	if now := f.admittedTo(paused.Name); now != admitted {
 		t.Errorf("%d clusters were admitted after the pause", now-admitted)
 	}
-	err := w.Patch(t.Context(), paused, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"abort":null}}`)))
+	err := f.Patch(t.Context(), paused, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"abort":null}}`)))
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("an abort could be taken back: %v", err)
 	}
 }
 
 // admittedTo counts the clusters that a rollout has admitted, as the API server has them now.
-func (w *world) admittedTo(rollout string) int {
-	w.t.Helper()
+func (f *fixture) admittedTo(rollout string) int {
+	f.t.Helper()
 	var all v1alpha1.OperatorInstallList
-	must(w.t, w.List(w.t.Context(), &all))
+	must(f.t, f.List(f.t.Context(), &all))
 	n := 0
 	for _, at := range all.Items {
-		if a := at.Spec.Admission; at.Spec.Operator.Namespace == w.namespace && a != nil && a.Rollout == rollout {
+		if a := at.Spec.Admission; at.Spec.Operator.Namespace == f.namespace && a != nil && a.Rollout == rollout {
 			n++
 		}
 	}
@@ -278,13 +278,13 @@ func (w *world) admittedTo(rollout string) int {
 
 func TestNothingSelected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.runAgents()
-	defer w.startHub()()
-	ro := w.start(1, v1alpha1.RolloutStrategy{})
-	w.reaches(ro, v1alpha1.RolloutPending, "NoClusters", "label a FleetCluster")
-	w.enrollMany(2)
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2")
+	f := newFixture(t)
+	f.runAgents()
+	defer f.startHub()()
+	ro := f.start(1, v1alpha1.RolloutStrategy{})
+	f.reaches(ro, v1alpha1.RolloutPending, "NoClusters", "label a FleetCluster")
+	f.enrollMany(2)
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2")
 	if got := len(ro.Status.Waves); got != 3 {
 		t.Errorf("%d default waves", got)
 	}
@@ -294,20 +294,20 @@ func TestNothingSelected(t *testing.T) {
 // them all the time: no more clusters than allowed are ever in progress.
 func TestHubsComeAndGo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.enrollMany(16)
-	w.runAgents()
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 2), wave("rest", 3)}})
-	defer w.startHub()()
+	f := newFixture(t)
+	f.enrollMany(16)
+	f.runAgents()
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 2), wave("rest", 3)}})
+	defer f.startHub()()
 	lives := 0
-	w.eventually(func() error {
-		stop := w.startHub()
+	f.eventually(func() error {
+		stop := f.startHub()
 		lives++
-		seen := len(w.witness.admittedBy(ro.Name))
+		seen := len(f.recorder.admittedBy(ro.Name))
 		life := time.After(time.Duration(100+50*(lives%7)) * time.Millisecond)
 		<-life
 		stop()
-		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+		must(t, f.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
 		if ro.Status.Phase != v1alpha1.RolloutSucceeded {
 			return fmt.Errorf("%s after %d lives: %s", ro.Status.Phase, lives, ro.Status.Message)
 		}
@@ -315,11 +315,11 @@ func TestHubsComeAndGo(t *testing.T) {
 		return nil
 	})
 	for key, limit := range map[string]int{"echo-1/canary": 1, "echo-1/rest": 3} {
-		if peak := w.witness.peakOf(key); peak > limit || peak == 0 {
+		if peak := f.recorder.peakOf(key); peak > limit || peak == 0 {
 			t.Errorf("%d clusters of %s were in progress at a time, %d may", peak, key, limit)
 		}
 	}
-	if admitted := w.witness.admittedBy(ro.Name); len(admitted) != 16 {
+	if admitted := f.recorder.admittedBy(ro.Name); len(admitted) != 16 {
 		t.Errorf("%d admissions of 16 clusters: %v", len(admitted), admitted)
 	}
 }
@@ -349,10 +349,10 @@ func (f *frozen) List(ctx context.Context, list client.ObjectList, opts ...clien
 // admission: the hub still never admits more than it may.
 func TestStaleCache(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.enrollMany(6)
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
-	hub, err := client.New(w.hub, client.Options{Scheme: w.scheme})
+	f := newFixture(t)
+	f.enrollMany(6)
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
+	hub, err := client.New(f.hub, client.Options{Scheme: f.scheme})
 	must(t, err)
 	cached := &frozen{Client: hub, installs: &v1alpha1.OperatorInstallList{}}
 	pass := func() {
@@ -364,37 +364,37 @@ func TestStaleCache(t *testing.T) {
 	}
 	for ro.Status.PlanHash == "" {
 		pass()
-		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+		must(t, f.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
 	}
 	must(t, hub.List(t.Context(), cached.installs,
-		client.MatchingLabels{v1alpha1.LabelRollout: ro.Name, v1alpha1.LabelOperatorNamespace: w.namespace}))
+		client.MatchingLabels{v1alpha1.LabelRollout: ro.Name, v1alpha1.LabelOperatorNamespace: f.namespace}))
 	if got := len(cached.installs.Items); got != 6 {
 		t.Fatalf("the membership of %d clusters is frozen", got)
 	}
 	for range 10 {
 		pass()
 	}
-	w.eventually(func() error {
-		if n := len(w.witness.admittedBy(ro.Name)); n < 2 {
+	f.eventually(func() error {
+		if n := len(f.recorder.admittedBy(ro.Name)); n < 2 {
 			return fmt.Errorf("%d admitted", n)
 		}
 		return nil
 	})
-	if peak := w.witness.peakOf("echo-1/all"); peak != 2 {
+	if peak := f.recorder.peakOf("echo-1/all"); peak != 2 {
 		t.Errorf("%d clusters were in progress at a time, 2 may", peak)
 	}
 	// All succeed, and the cache still shows none of it: the rollout ends by
 	// the live views that it asks for.
-	w.runAgents()
-	w.eventually(func() error {
+	f.runAgents()
+	f.eventually(func() error {
 		pass()
-		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+		must(t, f.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
 		if ro.Status.Phase != v1alpha1.RolloutSucceeded {
 			return errors.New(ro.Status.Message)
 		}
 		return nil
 	})
-	if peak := w.witness.peakOf("echo-1/all"); peak != 2 {
+	if peak := f.recorder.peakOf("echo-1/all"); peak != 2 {
 		t.Errorf("%d clusters were in progress at a time, 2 may", peak)
 	}
 }
@@ -402,10 +402,10 @@ func TestStaleCache(t *testing.T) {
 // TestFence changes the rollout between the decision and the admission.
 func TestFence(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.enrollMany(3)
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 3)}})
-	hub, err := client.New(w.hub, client.Options{Scheme: w.scheme})
+	f := newFixture(t)
+	f.enrollMany(3)
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 3)}})
+	hub, err := client.New(f.hub, client.Options{Scheme: f.scheme})
 	must(t, err)
 	cached := &frozen{Client: hub, installs: &v1alpha1.OperatorInstallList{}}
 	meddler := &meddler{Reader: hub}
@@ -415,13 +415,13 @@ func TestFence(t *testing.T) {
 		t.Helper()
 		_, err := shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ro)})
 		must(t, err)
-		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+		must(t, f.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
 	}
 	for ro.Status.Batch == nil {
 		pass()
 	}
 	meddler.before = func() {
-		w.change(ro, func() { ro.Spec.Paused = true })
+		f.change(ro, func() { ro.Spec.Paused = true })
 	}
 	pass()
 	pass()
@@ -429,15 +429,15 @@ func TestFence(t *testing.T) {
 		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
 	}
 	var all v1alpha1.OperatorInstallList
-	must(t, w.List(t.Context(), &all, client.MatchingLabels{v1alpha1.LabelOperatorNamespace: w.namespace}))
+	must(t, f.List(t.Context(), &all, client.MatchingLabels{v1alpha1.LabelOperatorNamespace: f.namespace}))
 	for _, at := range all.Items {
 		if at.Spec.Admission != nil {
 			t.Errorf("%s was admitted after the pause", at.Spec.Cluster)
 		}
 	}
-	w.change(ro, func() { ro.Spec.Paused = false })
-	w.runAgents()
-	w.eventually(func() error {
+	f.change(ro, func() { ro.Spec.Paused = false })
+	f.runAgents()
+	f.eventually(func() error {
 		pass()
 		if ro.Status.Phase != v1alpha1.RolloutSucceeded {
 			return errors.New(ro.Status.Message)

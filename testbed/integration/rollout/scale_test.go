@@ -23,22 +23,22 @@ import (
 func TestWritesOfARollout(t *testing.T) {
 	t.Parallel()
 	const clusters, batches = 40, 2
-	w := newWorld(t)
-	w.enrollMany(clusters)
+	f := newFixture(t)
+	f.enrollMany(clusters)
 	var requests testenv.Requests
-	requests.Count(w.hub)
-	stop := w.startHub()
+	requests.Count(f.hub)
+	stop := f.startHub()
 	defer stop()
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", clusters/batches)}})
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", clusters/batches)}})
 	// Agents begin once the first batch is admitted, and all of it.
-	w.eventually(func() error {
-		if n := len(w.witness.admittedBy(ro.Name)); n < clusters/batches {
+	f.eventually(func() error {
+		if n := len(f.recorder.admittedBy(ro.Name)); n < clusters/batches {
 			return fmt.Errorf("%d admitted", n)
 		}
 		return nil
 	})
-	w.runAgents()
-	w.reaches(ro, v1alpha1.RolloutSucceeded)
+	f.runAgents()
+	f.reaches(ro, v1alpha1.RolloutSucceeded)
 	got := requests.Take()
 	t.Logf("requests: %v", got)
 	if n := got["POST operatorinstalls"] + got["PATCH operatorinstalls"]; n != 2*clusters {
@@ -57,8 +57,8 @@ func TestWritesOfARollout(t *testing.T) {
 
 // deny has the API server refuse an operation on OperatorInstalls of a cluster, until the
 // test ends or the returned function is called.
-func (w *world) deny(operation admissionregistrationv1.OperationType, cluster string) (allow func()) {
-	w.t.Helper()
+func (f *fixture) deny(operation admissionregistrationv1.OperationType, cluster string) (allow func()) {
+	f.t.Helper()
 	name := "deny-" + cluster
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{
 		"kubernetes.io/metadata.name": v1alpha1.ClusterNamespace(cluster)}}
@@ -76,20 +76,20 @@ func (w *world) deny(operation admissionregistrationv1.OperationType, cluster st
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name,
 			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}}
-	must(w.t, w.Create(w.t.Context(), policy))
-	must(w.t, w.Create(w.t.Context(), binding))
+	must(f.t, f.Create(f.t.Context(), policy))
+	must(f.t, f.Create(f.t.Context(), binding))
 	allow = func() {
-		_ = client.IgnoreNotFound(w.Delete(w.t.Context(), binding))
-		_ = client.IgnoreNotFound(w.Delete(w.t.Context(), policy))
+		_ = client.IgnoreNotFound(f.Delete(f.t.Context(), binding))
+		_ = client.IgnoreNotFound(f.Delete(f.t.Context(), policy))
 	}
-	w.t.Cleanup(allow)
+	f.t.Cleanup(allow)
 	return allow
 }
 
 // inForce waits until a write is refused.
-func (w *world) inForce(write func() error) {
-	w.t.Helper()
-	w.eventually(func() error {
+func (f *fixture) inForce(write func() error) {
+	f.t.Helper()
+	f.eventually(func() error {
 		if err := write(); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("the write is not refused: %w", errors.Join(err))
 		}
@@ -102,60 +102,60 @@ func (w *world) inForce(write func() error) {
 // others are updated meanwhile, and the two once they can be.
 func TestClustersThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	names := w.enrollMany(5)
+	f := newFixture(t)
+	names := f.enrollMany(5)
 	unmade, stuck := names[1], names[0]
-	allowCreate := w.deny(admissionregistrationv1.Create, unmade)
-	w.inForce(func() error {
-		return w.Create(w.t.Context(), &v1alpha1.OperatorInstall{
+	allowCreate := f.deny(admissionregistrationv1.Create, unmade)
+	f.inForce(func() error {
+		return f.Create(f.t.Context(), &v1alpha1.OperatorInstall{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(unmade), Name: "trial"},
 			Spec: v1alpha1.OperatorInstallSpec{Cluster: unmade,
-				Operator: v1alpha1.OperatorReference{Namespace: w.namespace, Name: "trial"}}}, client.DryRunAll)
+				Operator: v1alpha1.OperatorReference{Namespace: f.namespace, Name: "trial"}}}, client.DryRunAll)
 	})
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
-	w.change(ro, func() { ro.Spec.Paused = true })
-	stop := w.startHub()
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
+	f.change(ro, func() { ro.Spec.Paused = true })
+	stop := f.startHub()
 	defer stop()
-	w.reaches(ro, v1alpha1.RolloutPaused)
-	allowUpdate := w.deny(admissionregistrationv1.Update, stuck)
-	w.inForce(func() error {
-		install := w.install(stuck)
+	f.reaches(ro, v1alpha1.RolloutPaused)
+	allowUpdate := f.deny(admissionregistrationv1.Update, stuck)
+	f.inForce(func() error {
+		install := f.install(stuck)
 		install.Labels["trial"] = "yes"
-		return w.Update(w.t.Context(), install, client.DryRunAll)
+		return f.Update(f.t.Context(), install, client.DryRunAll)
 	})
-	w.change(ro, func() { ro.Spec.Paused = false })
-	w.runAgents()
+	f.change(ro, func() { ro.Spec.Paused = false })
+	f.runAgents()
 
-	w.eventually(func() error {
-		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
-		if n := len(w.witness.admittedBy(ro.Name)); n != 3 {
+	f.eventually(func() error {
+		must(t, f.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+		if n := len(f.recorder.admittedBy(ro.Name)); n != 3 {
 			return fmt.Errorf("%d of 3 others admitted; held back: %+v; %s", n, ro.Status.HeldBack, ro.Status.Message)
 		}
 		return nil
 	})
-	w.eventually(func() error {
-		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
-		var told []string
+	f.eventually(func() error {
+		must(t, f.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+		var clusters []string
 		for _, g := range ro.Status.HeldBack {
 			if g.Reason == v1alpha1.ReasonClusterNotWritable {
-				told = append(told, g.Clusters...)
+				clusters = append(clusters, g.Clusters...)
 			}
 		}
-		if slices.Sort(told); !slices.Equal(told, []string{stuck, unmade}) {
-			return fmt.Errorf("reported as not writable: %q; %s", told, ro.Status.Message)
+		if slices.Sort(clusters); !slices.Equal(clusters, []string{stuck, unmade}) {
+			return fmt.Errorf("reported as not writable: %q; %s", clusters, ro.Status.Message)
 		}
 		return nil
 	})
 	allowCreate()
 	allowUpdate()
-	w.eventually(func() error {
-		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+	f.eventually(func() error {
+		must(t, f.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
 		if ro.Status.Phase != v1alpha1.RolloutSucceeded || ro.Status.Clusters.Succeeded != 5 {
 			return fmt.Errorf("%s, %+v: %s", ro.Status.Phase, ro.Status.Clusters, ro.Status.Message)
 		}
 		return nil
 	})
-	if peak := w.witness.peakOf("echo-1/all"); peak > 1 {
+	if peak := f.recorder.peakOf("echo-1/all"); peak > 1 {
 		t.Errorf("%d clusters were in progress at a time, 1 may", peak)
 	}
 }

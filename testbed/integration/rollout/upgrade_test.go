@@ -47,90 +47,90 @@ func TestUpgradeInTheMiddleOfARollout(t *testing.T) {
 	_, err = install.RunWithContext(t.Context(), previous, hubValues)
 	must(t, err)
 
-	w := newWorldOn(t, c)
-	w.hub, err = c.UserConfig("system:serviceaccount:"+systemNamespace+":bellwether-hub", "system:serviceaccounts")
+	f := newFixtureOn(t, c)
+	f.hub, err = c.UserConfig("system:serviceaccount:"+systemNamespace+":bellwether-hub", "system:serviceaccounts")
 	must(t, err)
-	w.runAgents()
-	clusters := w.enrollMany(4)
+	f.runAgents()
+	clusters := f.enrollMany(4)
 	second := wave("rest", 2)
 	second.Gates = []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}}
-	stop := w.startHub()
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 1), second}})
-	w.reaches(ro, v1alpha1.RolloutProgressing, "Gated", "wave rest waits for gate sre")
-	if w.keepsLaterField(ro) || w.served(hubchart.LaterKind) {
+	stop := f.startHub()
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 1), second}})
+	f.reaches(ro, v1alpha1.RolloutProgressing, "Gated", "wave rest waits for gate sre")
+	if f.keepsLaterField(ro) || f.served(hubchart.LaterKind) {
 		t.Fatalf("the CRDs of the earlier chart are the current ones")
 	}
 	stop()
-	before := w.objects()
+	before := f.objects()
 
 	current, err := charts.Load()
 	must(t, err)
-	if err := w.upgrade(helm, current, false); err == nil {
+	if err := f.upgrade(helm, current, false); err == nil {
 		t.Error("CRDs of the folder crds become part of the release without --take-ownership")
 	}
-	must(t, w.upgrade(helm, current, true))
-	w.eventually(func() error { return w.crdIsCurrent(hubchart.OlderKind) })
-	if diff := cmp.Diff(before, w.objects()); diff != "" {
+	must(t, f.upgrade(helm, current, true))
+	f.eventually(func() error { return f.crdIsCurrent(hubchart.OlderKind) })
+	if diff := cmp.Diff(before, f.objects()); diff != "" {
 		t.Errorf("objects before (-) and after (+) the upgrade:\n%s", diff)
 	}
-	if !w.keepsLaterField(ro) || !w.served(hubchart.LaterKind) {
+	if !f.keepsLaterField(ro) || !f.served(hubchart.LaterKind) {
 		t.Error("what is new in the CRDs is not served")
 	}
-	must(t, w.upgrade(helm, current, false)) // the next one is as any other
+	must(t, f.upgrade(helm, current, false)) // the next one is as any other
 
-	stop = w.startHub()
+	stop = f.startHub()
 	defer stop()
-	w.reaches(ro, v1alpha1.RolloutProgressing, "Gated", "wave rest waits for gate sre")
-	w.change(ro, func() {
+	f.reaches(ro, v1alpha1.RolloutProgressing, "Gated", "wave rest waits for gate sre")
+	f.change(ro, func() {
 		ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "rest", Gate: "sre", By: "ann", Reason: "canary is fine",
 			At: metav1.Now()}}
 	})
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "True", "4 of 4 clusters updated")
-	admitted := w.witness.admittedBy(ro.Name)
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "True", "4 of 4 clusters updated")
+	admitted := f.recorder.admittedBy(ro.Name)
 	slices.Sort(admitted)
 	if diff := cmp.Diff(clusters, admitted); diff != "" {
 		t.Errorf("each cluster is admitted once (-want +got):\n%s", diff)
 	}
 }
 
-func (w *world) upgrade(helm *action.Configuration, to *chart.Chart, takeOwnership bool) error {
+func (f *fixture) upgrade(helm *action.Configuration, to *chart.Chart, takeOwnership bool) error {
 	upgrade := action.NewUpgrade(helm)
 	upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.TakeOwnership = systemNamespace, true, takeOwnership
-	_, err := upgrade.RunWithContext(w.t.Context(), hubRelease, to, nil)
+	_, err := upgrade.RunWithContext(f.t.Context(), hubRelease, to, nil)
 	return err
 }
 
 // keepsLaterField tells whether the API server keeps a field that the earlier CRD lacks.
-func (w *world) keepsLaterField(ro *v1alpha1.OperatorRollout) bool {
-	w.t.Helper()
+func (f *fixture) keepsLaterField(ro *v1alpha1.OperatorRollout) bool {
+	f.t.Helper()
 	changed := &unstructured.Unstructured{}
 	changed.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("OperatorRollout"))
 	changed.SetNamespace(ro.Namespace)
 	changed.SetName(ro.Name)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"`+hubchart.LaterField+`":"kept"}}`))
-	must(w.t, w.Patch(w.t.Context(), changed, patch, client.DryRunAll))
+	must(f.t, f.Patch(f.t.Context(), changed, patch, client.DryRunAll))
 	_, kept, _ := unstructured.NestedString(changed.Object, "spec", hubchart.LaterField)
 	return kept
 }
 
-func (w *world) crd(name string) (*unstructured.Unstructured, error) {
+func (f *fixture) crd(name string) (*unstructured.Unstructured, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
-	return crd, w.Get(w.t.Context(), client.ObjectKey{Name: name}, crd)
+	return crd, f.Get(f.t.Context(), client.ObjectKey{Name: name}, crd)
 }
 
 // served tells whether a CRD exists.
-func (w *world) served(name string) bool {
-	w.t.Helper()
-	_, err := w.crd(name)
-	must(w.t, client.IgnoreNotFound(err))
+func (f *fixture) served(name string) bool {
+	f.t.Helper()
+	_, err := f.crd(name)
+	must(f.t, client.IgnoreNotFound(err))
 	return !apierrors.IsNotFound(err)
 }
 
 // crdIsCurrent objects unless the CRD is served as it is generated, and belongs to the release.
-func (w *world) crdIsCurrent(name string) error {
-	got, err := w.crd(name)
+func (f *fixture) crdIsCurrent(name string) error {
+	got, err := f.crd(name)
 	if err != nil {
 		return err
 	}
@@ -151,13 +151,13 @@ func (w *world) crdIsCurrent(name string) error {
 }
 
 // objects are all objects of the fleet, as they are without what changes by itself.
-func (w *world) objects() map[string]any {
-	w.t.Helper()
+func (f *fixture) objects() map[string]any {
+	f.t.Helper()
 	out := map[string]any{}
 	for _, kind := range []string{"OperatorRollout", "OperatorInstall", "FleetCluster"} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
-		must(w.t, w.List(w.t.Context(), list))
+		must(f.t, f.List(f.t.Context(), list))
 		for _, o := range list.Items {
 			out[kind+" "+o.GetNamespace()+"/"+o.GetName()+" "+string(o.GetUID())] = o.Object["spec"]
 		}

@@ -18,10 +18,10 @@ import (
 const windowTime = "2006-01-02T15:04:05"
 
 // window makes a ChangeWindow for the fleet of the test.
-func (w *world) window(kind v1alpha1.ChangeWindowType, start time.Time, duration time.Duration,
+func (f *fixture) window(kind v1alpha1.ChangeWindowType, start time.Time, duration time.Duration,
 	clusters map[string]string) *v1alpha1.ChangeWindow {
-	w.t.Helper()
-	labels := map[string]string{"fleet": w.tag}
+	f.t.Helper()
+	labels := map[string]string{"fleet": f.tag}
 	for k, v := range clusters {
 		labels[k] = v
 	}
@@ -33,24 +33,24 @@ func (w *world) window(kind v1alpha1.ChangeWindowType, start time.Time, duration
 			ClusterSelector: &metav1.LabelSelector{MatchLabels: labels},
 		},
 	}
-	must(w.t, w.Create(w.t.Context(), cw))
+	must(f.t, f.Create(f.t.Context(), cw))
 	return cw
 }
 
 func TestChangeWindows(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.runAgents()
-	defer w.startHub()()
-	open := w.enroll("open", nil)
-	frozen := w.enroll("frozen", map[string]string{"region": "eu"})
+	f := newFixture(t)
+	f.runAgents()
+	defer f.startHub()()
+	open := f.enroll("open", nil)
+	frozen := f.enroll("frozen", map[string]string{"region": "eu"})
 	// A freeze of an hour, of which nobody waits for the end.
-	freeze := w.window(v1alpha1.WindowDeny, time.Now().Add(-time.Minute), time.Hour, map[string]string{"region": "eu"})
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
+	freeze := f.window(v1alpha1.WindowDeny, time.Now().Add(-time.Minute), time.Hour, map[string]string{"region": "eu"})
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
 
-	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed", "1 of 2 clusters updated", freeze.Name,
+	f.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed", "1 of 2 clusters updated", freeze.Name,
 		"as the test says")
-	if diff := cmp.Diff([]string{open}, w.witness.admittedBy(ro.Name)); diff != "" {
+	if diff := cmp.Diff([]string{open}, f.recorder.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted during the freeze (-want +got):\n%s", diff)
 	}
 	start, err := time.Parse(windowTime, freeze.Spec.Start)
@@ -61,23 +61,23 @@ func TestChangeWindows(t *testing.T) {
 	if diff := cmp.Diff(want, ro.Status.HeldBack); diff != "" {
 		t.Errorf("held back (-want +got):\n%s", diff)
 	}
-	must(t, w.Delete(t.Context(), freeze))
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
+	must(t, f.Delete(t.Context(), freeze))
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
 }
 
 // The hub wakes up by itself when a window opens.
 func TestWindowOpens(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.runAgents()
-	defer w.startHub()()
-	w.enrollMany(2)
-	window := w.window(v1alpha1.WindowAllow, time.Now().Add(time.Hour), time.Hour, nil)
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
-	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed")
+	f := newFixture(t)
+	f.runAgents()
+	defer f.startHub()()
+	f.enrollMany(2)
+	window := f.window(v1alpha1.WindowAllow, time.Now().Add(time.Hour), time.Hour, nil)
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
+	f.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed")
 	opens := time.Now().Add(8 * time.Second).Truncate(time.Second) // impatient: it is a start, which nothing misses
-	w.change(window, func() { window.Spec.Start = opens.UTC().Format(windowTime) })
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
+	f.change(window, func() { window.Spec.Start = opens.UTC().Format(windowTime) })
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
 	if at := ro.Status.Waves[0].StartedAt; at == nil || at.Time.Before(opens) {
 		t.Errorf("the wave started at %s, the window opened at %s", at, opens)
 	}
@@ -85,19 +85,19 @@ func TestWindowOpens(t *testing.T) {
 
 func TestWindowsAreOverridden(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.runAgents()
-	defer w.startHub()()
-	names := w.enrollMany(2)
-	w.window(v1alpha1.WindowAllow, time.Now().Add(time.Hour), time.Hour, nil)
-	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
-	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed")
-	w.change(ro, func() {
+	f := newFixture(t)
+	f.runAgents()
+	defer f.startHub()()
+	names := f.enrollMany(2)
+	f.window(v1alpha1.WindowAllow, time.Now().Add(time.Hour), time.Hour, nil)
+	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
+	f.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed")
+	f.change(ro, func() {
 		ro.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "emergency", At: metav1.Now()}
 	})
-	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
-	if got := slices.Sorted(slices.Values(w.witness.admittedBy(ro.Name))); !slices.Equal(got, names) {
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
+	if got := slices.Sorted(slices.Values(f.recorder.admittedBy(ro.Name))); !slices.Equal(got, names) {
 		t.Errorf("admitted %v", got)
 	}
-	w.hasEvents(ro, "WindowsOverridden")
+	f.hasEvents(ro, "WindowsOverridden")
 }

@@ -39,9 +39,9 @@ func complete(location, sum string) *v1alpha1.OperatorBackup {
 }
 
 func TestListAndShow(t *testing.T) {
-	w := clitest.NewWorld(complete("file:///backups/x", "abc"))
-	list := w.Must(t, "backup", "list", "--operator", "echo", "--cluster", "prod-1", "-o", "wide").Out
-	show := w.Must(t, "backup", "show", "prod-1", "default.echo.1").Out
+	h := clitest.NewHub(complete("file:///backups/x", "abc"))
+	list := h.Must(t, "backup", "list", "--operator", "echo", "--cluster", "prod-1", "-o", "wide").Out
+	show := h.Must(t, "backup", "show", "prod-1", "default.echo.1").Out
 	for _, text := range []string{"default.echo.1", "Schedule", "5Mi", "file:///backups/x", "1.0.0"} {
 		if !strings.Contains(list, text) && !strings.Contains(show, text) {
 			t.Errorf("neither list nor details say %q:\n%s\n%s", text, list, show)
@@ -50,10 +50,10 @@ func TestListAndShow(t *testing.T) {
 	if !strings.Contains(show, "echoservers.example.com") {
 		t.Errorf("the details name no resource:\n%s", show)
 	}
-	if other := w.Must(t, "backup", "list", "--operator", "another/echo"); strings.Contains(other.Out, "echo.1") {
+	if other := h.Must(t, "backup", "list", "--operator", "another/echo"); strings.Contains(other.Out, "echo.1") {
 		t.Errorf("the backups of another operator are listed:\n%s", other.Out)
 	}
-	missing := w.Run(t, "backup", "show", "prod-1", "none")
+	missing := h.Run(t, "backup", "show", "prod-1", "none")
 	if !strings.Contains(missing.Err, "backup list --cluster") {
 		t.Errorf("a backup that does not exist: %+v", missing)
 	}
@@ -66,17 +66,17 @@ func TestCreateAsksTheAgent(t *testing.T) {
 		Namespace: v1alpha1.ClusterNamespace("prod-1"), Name: "default.echo"},
 		Spec: v1alpha1.OperatorInstallSpec{Operator: v1alpha1.OperatorReference{Namespace: "default", Name: "echo"},
 			Cluster: "prod-1"}}
-	w := clitest.NewWorld(operator, install)
-	w.Must(t, "backup", "create", "prod-1", "echo", "--wait=false")
+	h := clitest.NewHub(operator, install)
+	h.Must(t, "backup", "create", "prod-1", "echo", "--wait=false")
 	var list v1alpha1.OperatorBackupList
-	if err := w.List(t.Context(), &list, client.InNamespace(install.Namespace)); err != nil {
+	if err := h.List(t.Context(), &list, client.InNamespace(install.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Items) != 1 || list.Items[0].Spec.Store != "file:///backups" ||
 		list.Items[0].Spec.Trigger != v1alpha1.BackupTriggerManual {
 		t.Errorf("OperatorBackups: %+v", list.Items)
 	}
-	r := w.Run(t, "backup", "create", "prod-2", "echo")
+	r := h.Run(t, "backup", "create", "prod-2", "echo")
 	if r.Code == exit.OK || !strings.Contains(r.Err, "is not on cluster") {
 		t.Errorf("a cluster without the operator: %+v", r)
 	}
@@ -96,18 +96,18 @@ func TestVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := clitest.NewWorld(complete(location, sum))
-	out := w.Must(t, "backup", "verify", "prod-1", "default.echo.1").Out
+	h := clitest.NewHub(complete(location, sum))
+	out := h.Must(t, "backup", "verify", "prod-1", "default.echo.1").Out
 	if !strings.Contains(out, "1 objects of echo.v1") {
 		t.Errorf("output: %s", out)
 	}
-	w.Must(t, "backup", "verify", "--location", location)
-	w = clitest.NewWorld(complete(location, "another"))
-	r := w.Run(t, "backup", "verify", "prod-1", "default.echo.1")
+	h.Must(t, "backup", "verify", "--location", location)
+	h = clitest.NewHub(complete(location, "another"))
+	r := h.Run(t, "backup", "verify", "prod-1", "default.echo.1")
 	if !strings.Contains(r.Err, "the hub knows another") {
 		t.Errorf("a manifest that the hub does not know: %+v", r)
 	}
-	r = w.Run(t, "backup", "restore", "prod-1", "default.echo.1")
+	r = h.Run(t, "backup", "restore", "prod-1", "default.echo.1")
 	if !strings.Contains(r.Err, "--cluster-kubeconfig") {
 		t.Errorf("a restore without a cluster: %+v", r)
 	}

@@ -47,12 +47,12 @@ type Other struct {
 `
 
 func TestBundleBuild(t *testing.T) {
-	w, dir := clitest.NewWorld(), t.TempDir()
+	h, dir := clitest.NewHub(), t.TempDir()
 	kustomization, chart := filepath.Join(buildTestdata, "kustomize"), filepath.Join(buildTestdata, "chart")
 	folder, layout, ref := filepath.Join(dir, "bundle"), filepath.Join(dir, "layout"),
 		clitest.LocalRegistry(t)+"/bundles/snack:1.4.0"
 
-	r := w.Run(t, "bundle", "build", kustomization, "--package", "snack-operator", "--version", "1.4.0", "--channels",
+	r := h.Run(t, "bundle", "build", kustomization, "--package", "snack-operator", "--version", "1.4.0", "--channels",
 		"candidate,stable",
 		"--output-dir", folder, "--oci-layout", layout, "--push", ref, "-o", "json")
 	if r.Code != exit.OK {
@@ -85,7 +85,7 @@ func TestBundleBuild(t *testing.T) {
 			}
 		}
 		described := filepath.Join(dir, "described")
-		r := w.Run(t, "bundle", "build", kustomization, "--package", "snack-operator", "--version", "1.4.0",
+		r := h.Run(t, "bundle", "build", kustomization, "--package", "snack-operator", "--version", "1.4.0",
 			"--api-sources", filepath.Join(dir, "api"), "--output-dir", described)
 		if r.Code != exit.OK || !strings.Contains(r.Err, "kind Other in version v1 is described by markers") {
 			t.Errorf("exit %d\n%s", r.Code, r.Err)
@@ -104,20 +104,20 @@ func TestBundleBuild(t *testing.T) {
 	})
 	t.Run("the bundle again", func(t *testing.T) {
 		for _, name := range []string{"one", "two"} {
-			r := w.Run(t, "bundle", "build", folder, "--oci-layout", filepath.Join(dir, name))
+			r := h.Run(t, "bundle", "build", folder, "--oci-layout", filepath.Join(dir, name))
 			if r.Code != exit.OK || !strings.Contains(r.Out, built.Digest) {
 				t.Errorf("got %d, want the digest %s:\n%s%s", r.Code, built.Digest, r.Out, r.Err)
 			}
 		}
 	})
 	t.Run("push of the folder gives the same digest", func(t *testing.T) {
-		if r := w.Run(t, "bundle", "push", folder, ref); r.Out != built.Digest+"\n" {
+		if r := h.Run(t, "bundle", "push", folder, ref); r.Out != built.Digest+"\n" {
 			t.Errorf("bundle push says %q, bundle build %q: %s", r.Out, built.Digest, r.Err)
 		}
 	})
 	t.Run("a chart, with its values", func(t *testing.T) {
 		out := filepath.Join(dir, "kettle")
-		r := w.Run(t, "bundle", "build", chart, "--set", "metrics.enabled=true,image.tag=1.2.3", "--output-dir", out)
+		r := h.Run(t, "bundle", "build", chart, "--set", "metrics.enabled=true,image.tag=1.2.3", "--output-dir", out)
 		if r.Code != exit.OK || !strings.HasPrefix(r.Out, "Built kettle-operator.v0.3.1, 4 files\n") ||
 			!strings.Contains(r.Err, "Warning: Job kettle-operator-cleanup") {
 			t.Errorf("got %d:\n%s%s", r.Code, r.Out, r.Err)
@@ -133,7 +133,7 @@ func TestBundleBuild(t *testing.T) {
 		if err := os.WriteFile(properties, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := w.Run(t, "bundle", "build", chart, "--metadata", properties, "--output-dir", out); r.Code != exit.OK {
+		if r := h.Run(t, "bundle", "build", chart, "--metadata", properties, "--output-dir", out); r.Code != exit.OK {
 			t.Fatal(r.Err)
 		}
 		b, err := bundles.Read(os.DirFS(out))
@@ -142,7 +142,7 @@ func TestBundleBuild(t *testing.T) {
 		}
 	})
 	t.Run("an image reads as its folder", func(t *testing.T) {
-		if r := w.Run(t, "bundle", "diff", folder, ref); r.Code != exit.OK ||
+		if r := h.Run(t, "bundle", "diff", folder, ref); r.Code != exit.OK ||
 			!strings.Contains(r.Out, "Nothing changes.") {
 			t.Errorf("got %d:\n%s%s", r.Code, r.Out, r.Err)
 		}
@@ -150,32 +150,32 @@ func TestBundleBuild(t *testing.T) {
 }
 
 func TestBrokenBundlesAreNotPushed(t *testing.T) {
-	w, dir, ref := clitest.NewWorld(), t.TempDir(), clitest.LocalRegistry(t)+"/broken:1"
+	h, dir, ref := clitest.NewHub(), t.TempDir(), clitest.LocalRegistry(t)+"/broken:1"
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(buildTestdata, "golden", "chart"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "manifests", "broken.yaml"), []byte("a: ["), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.Run(t, "bundle", "push", dir, ref); r.Code != exit.Error ||
+	if r := h.Run(t, "bundle", "push", dir, ref); r.Code != exit.Error ||
 		!strings.Contains(r.Err, "manifests/broken.yaml") {
 		t.Errorf("got %d: %s", r.Code, r.Err)
 	}
-	if r := w.Run(t, "bundle", "diff", ref, dir); r.Code == exit.OK || !strings.Contains(r.Err, "not found") {
+	if r := h.Run(t, "bundle", "diff", ref, dir); r.Code == exit.OK || !strings.Contains(r.Err, "not found") {
 		t.Errorf("something was pushed: %d: %s%s", r.Code, r.Out, r.Err)
 	}
 }
 
 func TestBundleBuildPins(t *testing.T) {
-	w, dir, registry := clitest.NewWorld(), t.TempDir(), clitest.LocalRegistry(t)
+	h, dir, registry := clitest.NewHub(), t.TempDir(), clitest.LocalRegistry(t)
 	image := registry + "/operator:1"
-	if r := w.Run(t, "bundle", "push", filepath.Join(buildTestdata, "golden", "chart"),
+	if r := h.Run(t, "bundle", "push", filepath.Join(buildTestdata, "golden", "chart"),
 		image); r.Code != exit.OK { // any image does
 		t.Fatal(r.Err)
 	}
 	chart := []string{"bundle", "build", filepath.Join(buildTestdata, "chart"), "--pin", "--output-dir", dir, "--set",
 		"image.repository=" + registry + "/operator"}
-	if r := w.Run(t, append(chart, "--set", "image.tag=1")...); r.Code != exit.OK {
+	if r := h.Run(t, append(chart, "--set", "image.tag=1")...); r.Code != exit.OK {
 		t.Fatal(r.Err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "manifests", "kettle-operator.clusterserviceversion.yaml"))
@@ -183,7 +183,7 @@ func TestBundleBuildPins(t *testing.T) {
 		strings.Count(string(text), want) != 2 {
 		t.Errorf("want %q twice in\n%s", want, text)
 	}
-	if r := w.Run(t, append(chart, "--set", "image.tag=none")...); r.Code != exit.Error ||
+	if r := h.Run(t, append(chart, "--set", "image.tag=none")...); r.Code != exit.Error ||
 		!strings.Contains(r.Err, "pin image "+registry+"/operator:none") {
 		t.Errorf("a tag that is not there gave %d: %s", r.Code, r.Err)
 	}
@@ -259,7 +259,7 @@ func TestBundleBuildSaysWhatIsWrong(t *testing.T) {
 				!strings.Contains(strings.Join(test.args, " "), "--push") {
 				args = append(args, "--output-dir", out)
 			}
-			r := clitest.NewWorld().Run(t, args...)
+			r := clitest.NewHub().Run(t, args...)
 			if r.Code != test.code || !strings.Contains(r.Err, test.want) {
 				t.Errorf("got %d: %s\nwant %d: %s", r.Code, r.Err, test.code, test.want)
 			}
@@ -304,7 +304,7 @@ func TestRemediesOfBrokenBundles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := clitest.NewWorld().Run(t, "bundle", "lint", dir)
+			r := clitest.NewHub().Run(t, "bundle", "lint", dir)
 			if r.Code != bundle.ExitUnusable || !strings.Contains(r.Err, test.want) ||
 				!strings.Contains(r.Err, "Hint:  "+test.hint) {
 				t.Errorf("got %d: %s\nwant %q and %q", r.Code, r.Err, test.want, test.hint)
@@ -314,7 +314,7 @@ func TestRemediesOfBrokenBundles(t *testing.T) {
 }
 
 func TestBundleDiff(t *testing.T) {
-	w, echo := clitest.NewWorld(), "../../../../testbed/echo/bundles/"
+	h, echo := clitest.NewHub(), "../../../../testbed/echo/bundles/"
 	const want = `echo-operator.v1.0.0 → echo-operator.v1.1.0
 6 changes.
 
@@ -336,20 +336,20 @@ Deployments
     ~ containers[manager].env[ECHO_VERSION].value  1.0.0 → 1.1.0
     ~ template.metadata.labels[app.kubernetes.io/version]  1.0.0 → 1.1.0
 `
-	if diff := cmp.Diff(clitest.Result{Out: want}, w.Run(t, "bundle", "diff", echo+"1.0.0", echo+"1.1.0")); diff != "" {
+	if diff := cmp.Diff(clitest.Result{Out: want}, h.Run(t, "bundle", "diff", echo+"1.0.0", echo+"1.1.0")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if r := w.Run(t, "bundle", "diff", echo+"1.1.0", echo+"1.0.0"); !strings.Contains(r.Out,
+	if r := h.Run(t, "bundle", "diff", echo+"1.1.0", echo+"1.0.0"); !strings.Contains(r.Out,
 		"- spec.uppercase  boolean  breaking: what is in it is lost") {
 		t.Errorf("the way back is not called breaking:\n%s%s", r.Out, r.Err)
 	}
-	if r := w.Run(t, "bundle", "diff", echo+"1.0.0", echo+"1.1.0", "-o", "markdown"); !strings.HasPrefix(r.Out,
+	if r := h.Run(t, "bundle", "diff", echo+"1.0.0", echo+"1.1.0", "-o", "markdown"); !strings.HasPrefix(r.Out,
 		"## echo-operator.v1.0.0 → ") {
 		t.Errorf("the Markdown is\n%s%s", r.Out, r.Err)
 	}
 	for name, args := range map[string][]string{"no bundle": {echo, echo + "1.0.0"},
 		"a file": {echo + "1.0.0/metadata/annotations.yaml", echo}} {
-		if r := w.Run(t, append([]string{"bundle", "diff"}, args...)...); r.Code != bundle.ExitUnusable ||
+		if r := h.Run(t, append([]string{"bundle", "diff"}, args...)...); r.Code != bundle.ExitUnusable ||
 			!strings.Contains(r.Err, "Hint:") {
 			t.Errorf("%s: got %d: %s", name, r.Code, r.Err)
 		}
@@ -357,8 +357,8 @@ Deployments
 }
 
 func TestBundleScorecard(t *testing.T) {
-	w, echo := clitest.NewWorld(), "../../../../testbed/echo/bundles/1.1.0"
-	r := w.Run(t, "bundle", "scorecard", echo)
+	h, echo := clitest.NewHub(), "../../../../testbed/echo/bundles/1.1.0"
+	r := h.Run(t, "bundle", "scorecard", echo)
 	if r.Code != exit.OK || !strings.HasPrefix(r.Out,
 		"echo-operator.v1.1.0\nIt claims Seamless Upgrades, and its bundle shows it.\n\n✓ 1 Basic Install  6 of 6\n") {
 		t.Errorf("got %d:\n%s%s", r.Code, r.Out, r.Err)
@@ -368,12 +368,12 @@ func TestBundleScorecard(t *testing.T) {
 	}
 	for format, start := range map[string]string{"html": "<!doctype html>", "svg": "<svg ",
 		"markdown": "## Echo Operator 1.1.0", "json": "{", "yaml": "claim: Seamless Upgrades"} {
-		if r := w.Run(t, "bundle", "scorecard", echo, "-o", format); r.Code != exit.OK ||
+		if r := h.Run(t, "bundle", "scorecard", echo, "-o", format); r.Code != exit.OK ||
 			!strings.HasPrefix(r.Out, start) {
 			t.Errorf("-o %s: got %d: %.100s%s", format, r.Code, r.Out, r.Err)
 		}
 	}
-	if r := w.Run(t, "bundle", "scorecard", t.TempDir()); r.Code != bundle.ExitUnusable {
+	if r := h.Run(t, "bundle", "scorecard", t.TempDir()); r.Code != bundle.ExitUnusable {
 		t.Errorf("an empty folder gave %d: %s", r.Code, r.Err)
 	}
 }

@@ -104,7 +104,7 @@ func TestBundleLintExitStatus(t *testing.T) {
 		"no waivers":            {[]string{good, "--waivers", "nowhere.yaml"}, 2, "nowhere.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := clitest.NewWorld().Run(t, append([]string{"bundle", "lint"}, test.args...)...)
+			got := clitest.NewHub().Run(t, append([]string{"bundle", "lint"}, test.args...)...)
 			if got.Code != test.code || !strings.Contains(got.Out+got.Err, test.says) {
 				t.Errorf("it ended with %d, want %d and %q:\n%s%s", got.Code, test.code, test.says, got.Out, got.Err)
 			}
@@ -121,7 +121,7 @@ func TestBundleLintUnreadableHistory(t *testing.T) {
 	lintedBundle(t, filepath.Join(published, "0.9.0"), "1.1.0", "0.9.0", "kind: ClusterServiceVersion", "kind: [")
 	lintedBundle(t, filepath.Join(published, "1.0.0"), "1.1.0", "1.0.0", "level:\n", "volume:\n")
 	dir := lintedBundle(t, filepath.Join(t.TempDir(), "new"))
-	got := clitest.NewWorld().Run(t, "bundle", "lint", dir, "--history", published)
+	got := clitest.NewHub().Run(t, "bundle", "lint", dir, "--history", published)
 	for _, want := range []string{"crd-removed-field", "history-unreadable", "0.9.0", lintedCSV,
 		"compared with 1.0.0"} {
 		if !strings.Contains(got.Out, want) {
@@ -191,7 +191,7 @@ func TestBundleLintHistory(t *testing.T) {
 		"an image":                     ref,
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := clitest.NewWorld().Run(t, "bundle", "lint", dir, "--history", place, "-o", "json")
+			got := clitest.NewHub().Run(t, "bundle", "lint", dir, "--history", place, "-o", "json")
 			var report struct {
 				History  []string       `json:"history"`
 				Findings []lint.Finding `json:"findings"`
@@ -216,13 +216,13 @@ func TestBundleLintHistory(t *testing.T) {
 		if _, err := oci.NewClient(oci.Options{}).PushBundle(t.Context(), dir, linted, oci.Access{}); err != nil {
 			t.Fatal(err)
 		}
-		got := clitest.NewWorld().Run(t, "bundle", "lint", linted, "--history", catalog(image, true))
+		got := clitest.NewHub().Run(t, "bundle", "lint", linted, "--history", catalog(image, true))
 		if want := "\n    " + lintedCRD + ":"; got.Code != bundle.LintFindings || !strings.Contains(got.Out, want) {
 			t.Errorf("it ended with %d and names no %q:\n%s%s", got.Code, want, got.Out, got.Err)
 		}
 	})
 	t.Run("an image that is not there", func(t *testing.T) {
-		got := clitest.NewWorld().Run(t, "bundle", "lint", dir, "--history",
+		got := clitest.NewHub().Run(t, "bundle", "lint", dir, "--history",
 			catalog(registry+"/bundles/none@"+digest, false))
 		if got.Code != bundle.ExitUnusable || !strings.Contains(got.Err, "bundles/none") {
 			t.Errorf("it ended with %d:\n%s%s", got.Code, got.Out, got.Err)
@@ -277,11 +277,11 @@ func TestBundleLintImages(t *testing.T) {
 		"no image":             {gone, "is not in its registry", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := clitest.NewWorld().Run(t, "bundle", "lint", test.dir, "--check-images")
+			got := clitest.NewHub().Run(t, "bundle", "lint", test.dir, "--check-images")
 			if got.Code != test.code || !strings.Contains(got.Out, test.says) {
 				t.Errorf("it ended with %d, want %d and %q:\n%s%s", got.Code, test.code, test.says, got.Out, got.Err)
 			}
-			if offline := clitest.NewWorld().Run(t, "bundle", "lint", test.dir); offline.Code != exit.OK {
+			if offline := clitest.NewHub().Run(t, "bundle", "lint", test.dir); offline.Code != exit.OK {
 				t.Errorf("without --check-images it ended with %d:\n%s%s", offline.Code, offline.Out, offline.Err)
 			}
 		})
@@ -292,7 +292,7 @@ func TestBundleLintImages(t *testing.T) {
 // that the user gave.
 func TestBundleLintWaivers(t *testing.T) {
 	dir := lintedBundle(t, filepath.Join(t.TempDir(), "bundle"), "minKubeVersion: 1.30.0", "minKubeVersion: latest")
-	before := clitest.NewWorld().Run(t, "bundle", "lint", dir)
+	before := clitest.NewHub().Run(t, "bundle", "lint", dir)
 	if want := filepath.Join(dir, lintedCSV) + ":"; before.Code != bundle.LintFindings ||
 		!strings.Contains(before.Out, want) {
 		t.Errorf("it ended with %d and does not name %s:\n%s%s", before.Code, want, before.Out, before.Err)
@@ -301,11 +301,11 @@ func TestBundleLintWaivers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, lint.WaiverFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := clitest.NewWorld().Run(t, "bundle", "lint", dir); got.Code != exit.OK ||
+	if got := clitest.NewHub().Run(t, "bundle", "lint", dir); got.Code != exit.OK ||
 		!strings.Contains(got.Out, "; 1 waived") {
 		t.Errorf("it ended with %d:\n%s%s", got.Code, got.Out, got.Err)
 	}
-	sarif := clitest.NewWorld().Run(t, "bundle", "lint", dir, "-o", "sarif")
+	sarif := clitest.NewHub().Run(t, "bundle", "lint", dir, "-o", "sarif")
 	if !strings.Contains(sarif.Out, "We are early. (until 2026-11-21)") {
 		t.Errorf("the waiver's reason is not in the SARIF report:\n%s", sarif.Out)
 	}
@@ -318,7 +318,7 @@ func TestBundleLintSARIFPaths(t *testing.T) {
 	dir := lintedBundle(t, filepath.Join(root, "my bundle"), "minKubeVersion: 1.30.0", "minKubeVersion: latest")
 	want := `"uri": "my%20bundle/` + lintedCSV + `"`
 	for _, source := range []string{dir, "my bundle", "./my bundle/"} {
-		if got := clitest.NewWorld().Run(t, "bundle", "lint", source, "-o", "sarif"); !strings.Contains(got.Out, want) {
+		if got := clitest.NewHub().Run(t, "bundle", "lint", source, "-o", "sarif"); !strings.Contains(got.Out, want) {
 			t.Errorf("%s: no %s in\n%s%s", source, want, got.Out, got.Err)
 		}
 	}
@@ -354,18 +354,18 @@ func TestBundleLintStdin(t *testing.T) {
 }
 
 func TestBundleLintRules(t *testing.T) {
-	w := clitest.NewWorld()
-	list := w.Run(t, "bundle", "lint", "--list")
+	h := clitest.NewHub()
+	list := h.Run(t, "bundle", "lint", "--list")
 	for _, r := range lint.Rules() {
 		if !strings.Contains(list.Out, r.ID+" ") {
 			t.Errorf("%s is not in the list", r.ID)
 		}
 	}
-	if got := w.Run(t, "bundle", "lint", "--explain", "image-digest"); got.Code != exit.OK ||
+	if got := h.Run(t, "bundle", "lint", "--explain", "image-digest"); got.Code != exit.OK ||
 		!strings.Contains(got.Out, "## How to fix it") {
 		t.Errorf("it ended with %d:\n%s%s", got.Code, got.Out, got.Err)
 	}
-	if got := w.Run(t, "bundle", "lint", "--explain", "image-digests"); got.Code != bundle.ExitUnusable ||
+	if got := h.Run(t, "bundle", "lint", "--explain", "image-digests"); got.Code != bundle.ExitUnusable ||
 		!strings.Contains(got.Err, "--list") {
 		t.Errorf("it ended with %d:\n%s%s", got.Code, got.Out, got.Err)
 	}

@@ -24,7 +24,7 @@ func TestCatalogGet(t *testing.T) {
 		{Bundle: "echo.v1.0.0", Version: "1.0.0", EndOfSupport: "2026-06-30"}}}}
 	other := main.DeepCopy()
 	other.Namespace, other.Name = "team", "theirs"
-	w := clitest.NewWorld(main, other)
+	h := clitest.NewHub(main, other)
 	for name, test := range map[string]struct {
 		args []string
 		code int
@@ -41,7 +41,7 @@ func TestCatalogGet(t *testing.T) {
 		"no name":   {args: []string{"get"}, code: 1, says: []string{"the catalog's name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := w.Run(t, append([]string{"catalog"}, test.args...)...)
+			got := h.Run(t, append([]string{"catalog"}, test.args...)...)
 			if got.Code != test.code {
 				t.Errorf("exit status %d, want %d", got.Code, test.code)
 			}

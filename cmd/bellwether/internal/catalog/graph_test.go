@@ -50,7 +50,7 @@ func runs(cluster, pkg, version string) *v1alpha1.OperatorInstall {
 }
 
 func TestCatalogGraph(t *testing.T) {
-	w := clitest.NewWorld(runs("a", "p", "1.0.0"), runs("b", "p", "1.0.0"), runs("c", "p", "1.1.0"),
+	h := clitest.NewHub(runs("a", "p", "1.0.0"), runs("b", "p", "1.0.0"), runs("c", "p", "1.1.0"),
 		runs("d", "other", "1.0.0"))
 	dir := graphDir(t, "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0")
 	file := write(t, "installed.yaml", "p.v1.1.0: 7\n1.0.0: 2\n0.9.0: 1\n", false)
@@ -110,21 +110,21 @@ func TestCatalogGraph(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := w.Run(t, append([]string{"catalog", "graph"}, test.args...)...)
+			got := h.Run(t, append([]string{"catalog", "graph"}, test.args...)...)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})
 	}
 	for format, want := range map[string]string{"svg": "<svg ", "mermaid": "flowchart BT", "dot": "digraph "} {
-		if got := w.Run(t, "catalog", "graph", dir, "p", "-o", format); !strings.Contains(got.Out, want) {
+		if got := h.Run(t, "catalog", "graph", dir, "p", "-o", format); !strings.Contains(got.Out, want) {
 			t.Errorf("-o %s gave %q and %s", format, got.Out, got.Err)
 		}
 	}
 	if text, err := os.ReadFile(picture); err != nil || !strings.HasPrefix(string(text), "<svg ") {
 		t.Errorf("the file holds %q (%v)", text, err)
 	}
-	if got := w.Run(t, "__complete", "catalog", "graph", dir, ""); !strings.HasPrefix(got.Out, "p\n") {
+	if got := h.Run(t, "__complete", "catalog", "graph", dir, ""); !strings.HasPrefix(got.Out, "p\n") {
 		t.Errorf("it completes to %q", got.Out)
 	}
 }
@@ -133,7 +133,7 @@ func TestCatalogGraph(t *testing.T) {
 func TestCatalogGraphTellsResolversApart(t *testing.T) {
 	graph := catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0") + `{"schema":"olm.deprecations","package":"p",` +
 		`"entries":[{"reference":{"schema":"olm.bundle","name":"p.v1.1.0"},"message":"slow"}]}`
-	got := clitest.NewWorld().Run(t, "catalog", "graph", write(t, "catalog.json", graph, true), "p")
+	got := clitest.NewHub().Run(t, "catalog", "graph", write(t, "catalog.json", graph, true), "p")
 	if got.Code != exit.OK || !strings.Contains(got.Out,
 		"[OLM v0 and v1 differ in channel stable: OLM v1 stays, because 1.1.0 is deprecated") {
 		t.Errorf("%+v", got)
@@ -141,7 +141,7 @@ func TestCatalogGraphTellsResolversApart(t *testing.T) {
 }
 
 func TestCatalogDiff(t *testing.T) {
-	w := clitest.NewWorld(runs("a", "p", "1.0.0"), runs("b", "p", "1.1.0"))
+	h := clitest.NewHub(runs("a", "p", "1.0.0"), runs("b", "p", "1.1.0"))
 	before, after := graphDir(t, "1.0.0\n1.1.0 replaces 1.0.0"), graphDir(t, "1.1.0\n1.2.0 replaces 1.1.0")
 	for name, test := range map[string]struct {
 		args []string
@@ -185,13 +185,13 @@ func TestCatalogDiff(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := w.Run(t, append([]string{"catalog", "diff"}, test.args...)...)
+			got := h.Run(t, append([]string{"catalog", "diff"}, test.args...)...)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got := w.Run(t, "catalog", "diff", before, after, "-o", "json"); got.Code != catalog.ExitDifferent ||
+	if got := h.Run(t, "catalog", "diff", before, after, "-o", "json"); got.Code != catalog.ExitDifferent ||
 		!strings.Contains(got.Out, `"stuck": true`) {
 		t.Errorf("as JSON: %+v", got)
 	}

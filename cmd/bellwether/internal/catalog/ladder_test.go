@@ -23,7 +23,7 @@ import (
 
 // inLadders runs the commands in a folder with the bundles 1.0.0, 1.1.0 and 1.2.0 of the echo operator and no ladder,
 // so that paths in what they print are short. BELLWETHER_CACHE is set, so that no cache of the user's is touched.
-func inLadders(t *testing.T) *clitest.World {
+func inLadders(t *testing.T) *clitest.Hub {
 	t.Helper()
 	dir := t.TempDir()
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
@@ -34,19 +34,19 @@ func inLadders(t *testing.T) *clitest.World {
 	}
 	t.Chdir(dir)
 	t.Setenv("BELLWETHER_CACHE", filepath.Join(dir, "cache"))
-	return clitest.NewWorld()
+	return clitest.NewHub()
 }
 
 // withVersions has 1.0.0 in stable, and 1.1.0 and 1.2.0 in candidate.
-func withVersions(t *testing.T) *clitest.World {
+func withVersions(t *testing.T) *clitest.Hub {
 	t.Helper()
-	w := inLadders(t)
-	w.Must(t, "catalog", "init", "ladders", "--package", "echo-operator")
+	h := inLadders(t)
+	h.Must(t, "catalog", "init", "ladders", "--package", "echo-operator")
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
-		w.Must(t, "catalog", "add", "ladders", "ladders/bundles/"+version, "--no-lint")
+		h.Must(t, "catalog", "add", "ladders", "ladders/bundles/"+version, "--no-lint")
 	}
-	w.Must(t, "catalog", "promote", "ladders", "1.0.0", "--to", "stable")
-	return w
+	h.Must(t, "catalog", "promote", "ladders", "1.0.0", "--to", "stable")
+	return h
 }
 
 func TestLadderCommandsSayWhatChanges(t *testing.T) {
@@ -54,7 +54,7 @@ func TestLadderCommandsSayWhatChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := inLadders(t)
+	h := inLadders(t)
 	var text strings.Builder
 	for _, line := range []string{
 		"catalog init ladders --package echo-operator",
@@ -85,7 +85,7 @@ func TestLadderCommandsSayWhatChanges(t *testing.T) {
 		"catalog compile out out2",
 		"catalog compile nowhere out",
 	} {
-		r := w.Run(t, strings.Fields(line)...)
+		r := h.Run(t, strings.Fields(line)...)
 		text.WriteString("$ bellwether " + line + "\n" + r.Out + r.Err)
 		if r.Code != exit.OK {
 			text.WriteString("[exit " + string(rune('0'+r.Code)) + "]\n")
@@ -112,14 +112,14 @@ func TestLadderCommandsSayWhatChanges(t *testing.T) {
 }
 
 func TestADryRunWritesNothing(t *testing.T) {
-	w := withVersions(t)
+	h := withVersions(t)
 	before, err := os.ReadFile("ladders/echo-operator.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"promote ladders 1.1.0", "block ladders 1.1.0 --reason x", "retire ladders 1.1.0",
 		"deprecate ladders --package --message x"} {
-		r := w.Must(t, append([]string{"catalog"}, strings.Fields(line+" --dry-run")...)...)
+		r := h.Must(t, append([]string{"catalog"}, strings.Fields(line+" --dry-run")...)...)
 		if !strings.HasPrefix(r.Out, "Dry run: ladders/echo-operator.yaml would not be written.") {
 			t.Errorf("%s says\n%s", line, r.Out)
 		}
@@ -134,9 +134,9 @@ func TestADryRunWritesNothing(t *testing.T) {
 }
 
 func TestLadderCommandsInJSON(t *testing.T) {
-	w := withVersions(t)
+	h := withVersions(t)
 	var change catalog.LadderChange
-	r := w.Must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks", "-o", "json")
+	r := h.Must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks", "-o", "json")
 	if err := json.Unmarshal([]byte(r.Out), &change); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestLadderCommandsInJSON(t *testing.T) {
 		t.Errorf("it printed %s", r.Out)
 	}
 	var report folder.Report
-	r = w.Must(t, "catalog", "compile", "ladders", "out", "-o", "json")
+	r = h.Must(t, "catalog", "compile", "ladders", "out", "-o", "json")
 	if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +155,9 @@ func TestLadderCommandsInJSON(t *testing.T) {
 
 func TestCompileAsksTheHub(t *testing.T) {
 	withVersions(t)
-	w := clitest.NewWorld(runs("a", "echo-operator", "0.5.0"), runs("b", "echo-operator", "7.0.0"),
+	h := clitest.NewHub(runs("a", "echo-operator", "0.5.0"), runs("b", "echo-operator", "7.0.0"),
 		runs("c", "other", "9.0.0"))
-	r := w.Must(t, "catalog", "compile", "ladders", "out", "--hub")
+	r := h.Must(t, "catalog", "compile", "ladders", "out", "--hub")
 	if !strings.Contains(r.Out, "from 7.0.0 (echo-operator.v7.0.0): it is higher than the head 1.0.0") ||
 		strings.Contains(r.Out, "0.5.0") || strings.Contains(r.Out, "9.0.0") {
 		t.Errorf("it says of what is installed\n%s", r.Out)
@@ -165,8 +165,8 @@ func TestCompileAsksTheHub(t *testing.T) {
 }
 
 func TestCompileComparesWithWhatIsPublished(t *testing.T) {
-	w := withVersions(t)
-	w.Must(t, "catalog", "compile", "ladders", "published")
+	h := withVersions(t)
+	h.Must(t, "catalog", "compile", "ladders", "published")
 	text, err := os.ReadFile("ladders/echo-operator.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestCompileComparesWithWhatIsPublished(t *testing.T) {
 	if err := os.WriteFile("ladders/echo-operator.yaml", []byte(lost), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := w.Run(t, "catalog", "compile", "ladders", "out", "--previous", "published")
+	r := h.Run(t, "catalog", "compile", "ladders", "out", "--previous", "published")
 	if r.Code != catalog.ExitTrouble || !strings.Contains(r.Err,
 		"bundle echo-operator.v1.1.0, version 1.1.0, was offered and is no longer in the ladder") {
 		t.Errorf("exit %d\n%s%s", r.Code, r.Out, r.Err)
@@ -190,12 +190,12 @@ func TestCompileComparesWithWhatIsPublished(t *testing.T) {
 }
 
 func TestAddLintsFirst(t *testing.T) {
-	w := inLadders(t)
-	w.Must(t, "catalog", "init", "ladders", "--package", "echo-operator")
+	h := inLadders(t)
+	h.Must(t, "catalog", "init", "ladders", "--package", "echo-operator")
 	if err := os.Remove("ladders/bundles/1.0.0/manifests/crd.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	r := w.Run(t, "catalog", "add", "ladders", "ladders/bundles/1.0.0")
+	r := h.Run(t, "catalog", "add", "ladders", "ladders/bundles/1.0.0")
 	if r.Code == exit.OK || !strings.Contains(r.Err, "version 1.0.0 is not added: the bundle has ") ||
 		!strings.Contains(r.Err, "--no-lint") {
 		t.Errorf("a bundle with errors: %d\n%s%s", r.Code, r.Out, r.Err)
@@ -206,7 +206,7 @@ func TestAddLintsFirst(t *testing.T) {
 }
 
 func TestAddRefuses(t *testing.T) {
-	w := withVersions(t)
+	h := withVersions(t)
 	for name, c := range map[string]struct{ prepare, line, want string }{
 		"another package's bundle": {"other/bundles/1.0.0", "add ladders/echo-operator.yaml other/bundles/1.0.0",
 			`package "other" in the bundle`},
@@ -226,7 +226,7 @@ func TestAddRefuses(t *testing.T) {
 			if err := compiletest.WriteBundle("elsewhere", "echo-operator", "1.3.0", 0); err != nil {
 				t.Fatal(err)
 			}
-			r := w.Run(t, append([]string{"catalog"}, strings.Fields(c.line)...)...)
+			r := h.Run(t, append([]string{"catalog"}, strings.Fields(c.line)...)...)
 			if r.Code != exit.Error || !strings.Contains(r.Err, c.want) || !strings.Contains(r.Err, "Hint:") {
 				t.Errorf("exit %d\n%s%s\nwant %s, with a hint", r.Code, r.Out, r.Err, c.want)
 			}
@@ -235,21 +235,21 @@ func TestAddRefuses(t *testing.T) {
 }
 
 func TestTheLaddersOfAFolderAreNotMixedUp(t *testing.T) {
-	w := withVersions(t)
-	w.Must(t, "catalog", "init", "ladders", "--package", "other")
-	r := w.Run(t, "catalog", "promote", "ladders", "1.1.0")
+	h := withVersions(t)
+	h.Must(t, "catalog", "init", "ladders", "--package", "other")
+	r := h.Run(t, "catalog", "promote", "ladders", "1.1.0")
 	if r.Code != exit.Error || !strings.Contains(r.Err, "several ladder files in ladders") ||
 		!strings.Contains(r.Err, "echo-operator.yaml") {
 		t.Errorf("exit %d: %s", r.Code, r.Err)
 	}
-	w.Must(t, "catalog", "promote", "ladders/echo-operator.yaml", "1.1.0")
+	h.Must(t, "catalog", "promote", "ladders/echo-operator.yaml", "1.1.0")
 }
 
 func TestInitFromACatalog(t *testing.T) {
-	w := clitest.NewWorld()
+	h := clitest.NewHub()
 	catalog := clitest.CatalogDir(t)
 	t.Chdir(t.TempDir())
-	r := w.Run(t, "catalog", "init", "ladders", "--package", "echo-operator", "--from", catalog)
+	r := h.Run(t, "catalog", "init", "ladders", "--package", "echo-operator", "--from", catalog)
 	if r.Code != exit.Error || !strings.Contains(r.Err, "has no digest") {
 		t.Errorf("bundles by tag: exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
@@ -260,7 +260,7 @@ func TestInitFromACatalog(t *testing.T) {
 
 // A package that cannot be imported does not keep the others from it.
 func TestInitAll(t *testing.T) {
-	w := clitest.NewWorld()
+	h := clitest.NewHub()
 	t.Chdir(t.TempDir())
 	pkg := func(name, version, image string) string {
 		return fmt.Sprintf(`{"schema":"olm.package","name":%[1]q,"defaultChannel":"stable"}
@@ -278,7 +278,7 @@ func TestInitAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	init := []string{"catalog", "init", "ladders", "--all", "--from", "catalog"}
-	r := w.Run(t, init...)
+	r := h.Run(t, init...)
 	for _, want := range []string{"empty: not imported", "tagged: not imported", "has no digest",
 		"2 of 4 packages were not imported", "Hint:"} {
 		if r.Code != exit.Error || !strings.Contains(r.Err, want) {
@@ -292,26 +292,26 @@ func TestInitAll(t *testing.T) {
 	if err != nil || !strings.Contains(string(two), "version: 2.0.0-rc.1") {
 		t.Errorf("the pre-release is not there: %v\n%s", err, two)
 	}
-	if r = w.Run(t, init...); !strings.Contains(r.Err, "one: ladders/one.yaml exists and is kept") ||
+	if r = h.Run(t, init...); !strings.Contains(r.Err, "one: ladders/one.yaml exists and is kept") ||
 		!strings.Contains(r.Out, "Wrote 0 ladder files") {
 		t.Errorf("again:\n%s%s", r.Out, r.Err)
 	}
 	for _, inside := range []string{"catalog", "./catalog/", "catalog/ladders"} {
-		r := w.Run(t, "catalog", "init", inside, "--all", "--from", "catalog")
+		r := h.Run(t, "catalog", "init", inside, "--all", "--from", "catalog")
 		if r.Code != exit.Error || !strings.Contains(r.Err, "would make the catalog of --from unreadable") {
 			t.Errorf("%s: exit %d:\n%s%s", inside, r.Code, r.Out, r.Err)
 		}
 	}
 	for _, wrong := range [][]string{{"--all"}, {"--all", "--from", "catalog", "--package", "one"}} {
-		if r := w.Run(t, append([]string{"catalog", "init", "ladders"}, wrong...)...); r.Code != exit.Error {
+		if r := h.Run(t, append([]string{"catalog", "init", "ladders"}, wrong...)...); r.Code != exit.Error {
 			t.Errorf("%v: exit %d", wrong, r.Code)
 		}
 	}
 }
 
 func TestLadderCompletions(t *testing.T) {
-	w := withVersions(t)
-	w.Must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks")
+	h := withVersions(t)
+	h.Must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks")
 	for line, want := range map[string]string{
 		"catalog promote ladders ":               "1.1.0\n",
 		"catalog unblock ladders ":               "1.2.0\n",
@@ -319,7 +319,7 @@ func TestLadderCompletions(t *testing.T) {
 		"catalog block ladders 1.2.0 --instead ": "1.0.0\n1.1.0\n",
 		"catalog promote ladders 1.1.0 --to ":    "candidate\nfast\nstable\n",
 	} {
-		r := w.Run(t, append([]string{"__completeNoDesc"}, strings.Split(line, " ")...)...)
+		r := h.Run(t, append([]string{"__completeNoDesc"}, strings.Split(line, " ")...)...)
 		if got, _, _ := strings.Cut(r.Out, ":"); got != want {
 			t.Errorf("%q completes to %q, want %q", line, got, want)
 		}

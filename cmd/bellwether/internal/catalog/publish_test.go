@@ -45,28 +45,28 @@ func echoCatalog(t *testing.T, graph string) string {
 	return dir
 }
 
-func keygen(t *testing.T, w *clitest.World) string {
+func keygen(t *testing.T, h *clitest.Hub) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "key")
 	t.Setenv(catalog.PasswordVariable, "secret")
-	if r := w.Run(t, "catalog", "keygen", name); r.Code != exit.OK {
+	if r := h.Run(t, "catalog", "keygen", name); r.Code != exit.OK {
 		t.Fatal(r.Err)
 	}
 	return name
 }
 
 func TestCatalogPublishAndVerify(t *testing.T) {
-	w := clitest.NewWorld()
-	key, ref := keygen(t, w), clitest.StartRegistry(t)+"/catalogs/main:latest"
+	h := clitest.NewHub()
+	key, ref := keygen(t, h), clitest.StartRegistry(t)+"/catalogs/main:latest"
 	one, two := echoCatalog(t, "1.0.0"), echoCatalog(t, "1.0.0\n1.1.0 replaces 1.0.0")
-	first := w.Run(t, "catalog", "publish", one, ref, "--key", key+".key", "--expect", "none", "--no-bundle-check")
+	first := h.Run(t, "catalog", "publish", one, ref, "--key", key+".key", "--expect", "none", "--no-bundle-check")
 	if first.Code != exit.OK || !strings.Contains(first.Err, "Published 1 package with 1 bundle as") {
 		t.Fatalf("%+v", first)
 	}
 	if want := clitest.MustResolve(t, oci.Source{Image: ref}) + "\n"; first.Out != want {
 		t.Errorf("it printed %q, and the registry has %q", first.Out, want)
 	}
-	verified := w.Run(t, "catalog", "verify", ref, "--key", key+".pub", "--no-bundle-check")
+	verified := h.Run(t, "catalog", "verify", ref, "--key", key+".pub", "--no-bundle-check")
 	for _, line := range []string{
 		"✓ signature  signed by a key that was given\n", "✓ catalog    packages: 1, bundles: 1\n",
 		"✓ sbom       it lists what the catalog has\n", "· bundles    not looked for\n",
@@ -76,26 +76,26 @@ func TestCatalogPublishAndVerify(t *testing.T) {
 			t.Errorf("verify does not say %q, exit status %d:\n%s%s", line, verified.Code, verified.Out, verified.Err)
 		}
 	}
-	if r := w.Run(t, "catalog", "verify", ref, "--key", keygen(t, w)+".pub", "--no-bundle-check"); r.Code != 1 ||
+	if r := h.Run(t, "catalog", "verify", ref, "--key", keygen(t, h)+".pub", "--no-bundle-check"); r.Code != 1 ||
 		!strings.Contains(r.Out, "✗ signature  none is one by a key that was given") {
 		t.Errorf("with another key: %+v", r)
 	}
-	if r := w.Run(t, "catalog", "publish", two, ref, "--no-bundle-check", "-o", "json"); r.Code != exit.OK ||
+	if r := h.Run(t, "catalog", "publish", two, ref, "--no-bundle-check", "-o", "json"); r.Code != exit.OK ||
 		!strings.Contains(r.Out, `"changed": true`) || !strings.Contains(r.Out, `"unsigned": true`) {
 		t.Errorf("second: %+v", r)
 	}
-	if r := w.Run(t, "catalog", "verify", ref, "--key", key+".pub", "--no-bundle-check"); r.Code != 1 ||
+	if r := h.Run(t, "catalog", "verify", ref, "--key", key+".pub", "--no-bundle-check"); r.Code != 1 ||
 		!strings.Contains(r.Out, "✗ signature  it has none") {
 		t.Errorf("unsigned: %+v", r)
 	}
 }
 
 func TestCatalogPublishRefuses(t *testing.T) {
-	w := clitest.NewWorld()
-	key, ref := keygen(t, w), clitest.StartRegistry(t)+"/catalogs/main:latest"
+	h := clitest.NewHub()
+	key, ref := keygen(t, h), clitest.StartRegistry(t)+"/catalogs/main:latest"
 	two, three := echoCatalog(t, "1.0.0\n1.1.0 replaces 1.0.0"),
 		echoCatalog(t, "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0")
-	if r := w.Run(t, "catalog", "publish", two, ref, "--no-bundle-check"); r.Code != exit.OK {
+	if r := h.Run(t, "catalog", "publish", two, ref, "--no-bundle-check"); r.Code != exit.OK {
 		t.Fatal(r.Err)
 	}
 	tests := map[string]struct {
@@ -123,7 +123,7 @@ func TestCatalogPublishRefuses(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := w.Run(t, append([]string{"catalog"}, tc.args...)...)
+			got := h.Run(t, append([]string{"catalog"}, tc.args...)...)
 			if got.Code != tc.code {
 				t.Errorf("exit status %d, want %d", got.Code, tc.code)
 			}
@@ -223,8 +223,8 @@ func (k *killer) aim(t *testing.T, n int, after bool, args ...string) error {
 // TestAKilledPublish kills the program at random requests of a publish. The tag must hold a whole catalog, the old one
 // or the new one, and the same command must then succeed.
 func TestAKilledPublish(t *testing.T) {
-	w := clitest.NewWorld()
-	key, k := keygen(t, w), newKiller(t, clitest.StartRegistry(t))
+	h := clitest.NewHub()
+	key, k := keygen(t, h), newKiller(t, clitest.StartRegistry(t))
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -234,7 +234,7 @@ func TestAKilledPublish(t *testing.T) {
 		return []string{"catalog", "publish", dir, ref, "--key", key + ".key", "--no-bundle-check"}
 	}
 	old := echoCatalog(t, graph)
-	if r := w.Run(t, publish(old)...); r.Code != exit.OK {
+	if r := h.Run(t, publish(old)...); r.Code != exit.OK {
 		t.Fatal(r.Err)
 	}
 	rounds, killed := long.Cases(8, 30), 0
@@ -247,10 +247,10 @@ func TestAKilledPublish(t *testing.T) {
 			killed++
 		}
 		held := clitest.MustResolve(t, oci.Source{Image: ref})
-		if r := w.Run(t, "catalog", "verify", ref, "--key", key+".pub", "--no-bundle-check"); r.Code != exit.OK {
+		if r := h.Run(t, "catalog", "verify", ref, "--key", key+".pub", "--no-bundle-check"); r.Code != exit.OK {
 			t.Fatalf("killed at request %d, the tag holds what does not verify:\n%s%s", n, r.Out, r.Err)
 		}
-		done := w.Run(t, publish(next)...)
+		done := h.Run(t, publish(next)...)
 		if done.Code != exit.OK {
 			t.Fatalf("killed at request %d, and then: %s", n, done.Err)
 		}

@@ -54,11 +54,11 @@ func withImages(t *testing.T, images ...string) string {
 }
 
 func TestCatalogVulnerabilities(t *testing.T) {
-	w := clitest.NewWorld(runs("a", "p", "1.0.0"), runs("b", "p", "1.0.0"), runs("c", "p", "0.9.0"),
+	h := clitest.NewHub(runs("a", "p", "1.0.0"), runs("b", "p", "1.0.0"), runs("c", "p", "0.9.0"),
 		runs("d", "other", "1.0.0"))
 	dir := withImages(t, imageOf("a"), imageOf("b"), imageOf("c"))
 	run := func(args ...string) clitest.Result {
-		return w.Run(t, append([]string{"catalog", "vulnerabilities", dir, "--no-referrers"}, args...)...)
+		return h.Run(t, append([]string{"catalog", "vulnerabilities", dir, "--no-referrers"}, args...)...)
 	}
 	got := run("p", "--osv", osvDir, "--sbom", sbomDir, "--hub")
 	if got.Code != catalog.VulnerabilitiesFound || got.Err != "" {
@@ -134,7 +134,7 @@ func TestCatalogVulnerabilitiesReadsReferrers(t *testing.T) {
 			t.Fatalf("attach SBOM: %v", err)
 		}
 	}
-	got := clitest.NewWorld().Run(t, "catalog", "vulnerabilities", withImages(t, images[0], images[1],
+	got := clitest.NewHub().Run(t, "catalog", "vulnerabilities", withImages(t, images[0], images[1],
 		address+"/echo:gone"), "--osv", osvDir, "-o", "json")
 	var report vulnerabilities.Report
 	if err := json.Unmarshal([]byte(got.Out), &report); err != nil || got.Code != catalog.VulnerabilitiesFound {

@@ -27,27 +27,27 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/root"
 )
 
-// World is a hub that is only a client.
-type World struct {
+// Hub is a hub that is only a client.
+type Hub struct {
 	client.WithWatch
 	// User is who the hub takes the caller for.
 	User string
 }
 
-// NewWorld returns a hub that holds the objects.
-func NewWorld(objects ...client.Object) *World {
-	w := &World{User: "anna"}
-	w.WithWatch = fake.NewClientBuilder().WithScheme(hub.Scheme).WithObjects(objects...).
+// NewHub returns a hub that holds the objects.
+func NewHub(objects ...client.Object) *Hub {
+	h := &Hub{User: "anna"}
+	h.WithWatch = fake.NewClientBuilder().WithScheme(hub.Scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.OperatorRollout{}, &v1alpha1.ManagedOperator{}, &v1alpha1.FleetCluster{},
 			&v1alpha1.OperatorInstall{}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: w.create}).Build()
-	return w
+		WithInterceptorFuncs(interceptor.Funcs{Create: h.create}).Build()
+	return h
 }
 
 // create answers who the caller is, which the fake client cannot.
-func (w *World) create(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+func (h *Hub) create(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 	if review, ok := obj.(*authenticationv1.SelfSubjectReview); ok {
-		review.Status.UserInfo.Username = w.User
+		review.Status.UserInfo.Username = h.User
 		return nil
 	}
 	return c.Create(ctx, obj, opts...)
@@ -60,22 +60,22 @@ type Result struct {
 }
 
 // Run runs the command line against the hub.
-func (w *World) Run(t *testing.T, args ...string) Result {
+func (h *Hub) Run(t *testing.T, args ...string) Result {
 	t.Helper()
-	return w.RunAs(t, "bellwether", args...)
+	return h.RunAs(t, "bellwether", args...)
 }
 
 // RunAs runs the command line under another program name, such as that of a
 // kubectl plugin.
-func (w *World) RunAs(t *testing.T, program string, args ...string) Result {
+func (h *Hub) RunAs(t *testing.T, program string, args ...string) Result {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	var out, errOut bytes.Buffer
 	a := command.NewEnv(program, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
 	a.Now = func() time.Time { return fixture.Noon }
-	a.Connect = func() (client.WithWatch, error) { return w.WithWatch, nil }
+	a.Connect = func() (client.WithWatch, error) { return h.WithWatch, nil }
 	a.Watch = func(context.Context, client.ObjectKey) (client.Reader, <-chan struct{}, error) {
-		return w.WithWatch, nil, nil
+		return h.WithWatch, nil, nil
 	}
 	c := root.New(a)
 	c.SetArgs(args)
@@ -84,9 +84,9 @@ func (w *World) RunAs(t *testing.T, program string, args ...string) Result {
 }
 
 // Must runs a command line that has to succeed.
-func (w *World) Must(t *testing.T, args ...string) Result {
+func (h *Hub) Must(t *testing.T, args ...string) Result {
 	t.Helper()
-	r := w.Run(t, args...)
+	r := h.Run(t, args...)
 	if r.Code != exit.OK {
 		t.Fatalf("%q ended with %d: %s", args, r.Code, r.Err)
 	}
@@ -148,10 +148,10 @@ func Gated() *v1alpha1.OperatorRollout {
 }
 
 // Rollout reads an OperatorRollout from the hub.
-func (w *World) Rollout(t *testing.T, name string) *v1alpha1.OperatorRollout {
+func (h *Hub) Rollout(t *testing.T, name string) *v1alpha1.OperatorRollout {
 	t.Helper()
 	r := &v1alpha1.OperatorRollout{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, r); err != nil {
+	if err := h.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, r); err != nil {
 		t.Fatalf("get rollout: %v", err)
 	}
 	return r

@@ -34,12 +34,12 @@ bellwether-paging      Bellwether / Paging health          19       datasource, 
 `
 
 func TestDashboardsList(t *testing.T) {
-	w := clitest.NewWorld()
-	if diff := cmp.Diff(clitest.Result{Out: dashboardList}, w.Run(t, "dashboards", "list")); diff != "" {
+	h := clitest.NewHub()
+	if diff := cmp.Diff(clitest.Result{Out: dashboardList}, h.Run(t, "dashboards", "list")); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	var list []struct{ Description string }
-	if err := json.Unmarshal([]byte(w.Run(t, "dashboards", "ls", "-o", "json").Out), &list); err != nil ||
+	if err := json.Unmarshal([]byte(h.Run(t, "dashboards", "ls", "-o", "json").Out), &list); err != nil ||
 		len(list) != len(dashboards.All()) || list[0].Description == "" {
 		t.Errorf("JSON: %v, %+v", err, list)
 	}
@@ -48,7 +48,7 @@ func TestDashboardsList(t *testing.T) {
 // TestDashboardsWrite reads back what was written: in every form it is the same
 // dashboard.
 func TestDashboardsWrite(t *testing.T) {
-	w := clitest.NewWorld()
+	h := clitest.NewHub()
 	fleet := dashboards.All()[0]
 	want, err := dashboards.JSON(fleet)
 	if err != nil {
@@ -89,7 +89,7 @@ func TestDashboardsWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new", "folder")
-			got := w.Run(t, append([]string{"dashboards", "write", dir}, test.args...)...)
+			got := h.Run(t, append([]string{"dashboards", "write", dir}, test.args...)...)
 			if diff := cmp.Diff(clitest.Result{Err: "Wrote 7 dashboards to " + dir + ".\n"}, got); diff != "" {
 				t.Fatalf("result (-want +got):\n%s", diff)
 			}
@@ -109,7 +109,7 @@ func TestDashboardsWrite(t *testing.T) {
 }
 
 func TestDashboardsErrorsSayWhatToDo(t *testing.T) {
-	w := clitest.NewWorld()
+	h := clitest.NewHub()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestDashboardsErrorsSayWhatToDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if got := w.Run(t, append([]string{"dashboards"}, test.args...)...); got.Code != exit.Error ||
+			if got := h.Run(t, append([]string{"dashboards"}, test.args...)...); got.Code != exit.Error ||
 				got.Err != test.want {
 				t.Errorf("exit code %d and\n%s\nwant\n%s", got.Code, got.Err, test.want)
 			}

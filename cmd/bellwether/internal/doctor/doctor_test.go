@@ -19,8 +19,8 @@ import (
 
 // TestDoctorOfNoHub: a cluster on which nothing is installed has critical findings, and each says what to do.
 func TestDoctorOfNoHub(t *testing.T) {
-	w := clitest.NewWorld()
-	got := w.Run(t, "doctor")
+	h := clitest.NewHub()
+	got := h.Run(t, "doctor")
 	for _, want := range []string{"✗ Critical (Hub): there is no Deployment of the hub in namespace " +
 		"bellwether-system on the hub.\n  - Install it, or name its namespace with --system-namespace:\n" +
 		"      bellwether install hub\n",
@@ -29,7 +29,7 @@ func TestDoctorOfNoHub(t *testing.T) {
 			t.Errorf("exit code %d, and no %q in\n%s%s", got.Code, want, got.Out, got.Err)
 		}
 	}
-	data := w.Run(t, "doctor", "-o", "json")
+	data := h.Run(t, "doctor", "-o", "json")
 	var report doctor.Report
 	if err := json.Unmarshal([]byte(data.Out), &report); err != nil || data.Code != 2 || report.Kind != doctor.Kind {
 		t.Errorf("as data, with exit code %d: %v\n%s", data.Code, err, data.Out)

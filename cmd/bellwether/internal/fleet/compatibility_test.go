@@ -74,11 +74,11 @@ func TestCompatibility(t *testing.T) {
 	catalog.Status.Digest = clitest.MustResolve(t, oci.Source{Directory: dir})
 	old := clitest.Cluster("old", map[string]string{"env": "test"})
 	old.Status.Versions.Kubernetes = "v1.24.9"
-	w := clitest.NewWorld(catalog, clitest.Operator("echo", "1.2.0"), old, clitest.Cluster("unread", nil),
+	h := clitest.NewHub(catalog, clitest.Operator("echo", "1.2.0"), old, clitest.Cluster("unread", nil),
 		clitest.Cluster("new", nil), clitest.Cluster("bare", nil),
 		installed("old", "1.0.0"), installed("unread", "1.1.0"), installed("new", "1.2.0"))
 	run := func(args ...string) clitest.Result {
-		return w.Run(t, append([]string{"fleet", "compatibility"}, args...)...)
+		return h.Run(t, append([]string{"fleet", "compatibility"}, args...)...)
 	}
 	got := run("--kubernetes", "1.37", "-o", "wide")
 	if got.Code != 1 || got.Err != "" {

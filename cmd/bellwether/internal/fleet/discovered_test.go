@@ -56,7 +56,7 @@ func TestJoinDiscoveredRefuses(t *testing.T) {
 	inventory.SetKind("ClusterProfile")
 	inventory.SetNamespace("hive")
 	inventory.SetName("profile")
-	w := clitest.NewWorld(clitest.Cluster("by-hand", nil), odd, profile, inventory, ofHive("gone"),
+	h := clitest.NewHub(clitest.Cluster("by-hand", nil), odd, profile, inventory, ofHive("gone"),
 		ofHive("new"), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "hive.openshift.io/v1",
 			"kind": "ClusterDeployment", "metadata": map[string]any{"namespace": "hive", "name": "new"}}},
 		ofHive("no-secret"), deployment("no-secret"),
@@ -76,7 +76,7 @@ func TestJoinDiscoveredRefuses(t *testing.T) {
 		"nobody":    `there is no cluster "nobody"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := w.Run(t, "fleet", "join-discovered", name)
+			got := h.Run(t, "fleet", "join-discovered", name)
 			if got.Code == 0 || !strings.Contains(got.Err, want) || strings.Contains(got.Err, "hunter2") {
 				t.Errorf("%d %q, want %q", got.Code, got.Err, want)
 			}
@@ -90,17 +90,17 @@ func TestJoinDiscoveredTogether(t *testing.T) {
 	asleep.Status.Source.PowerState = v1alpha1.PowerHibernating
 	moving.Status.Source.State = v1alpha1.SourceRelocating
 	objects := []client.Object{clitest.Cluster("by-hand", nil), online, asleep, moving}
-	w := clitest.NewWorld(objects...)
-	got := w.Run(t, "fleet", "join-discovered", "--all")
+	h := clitest.NewHub(objects...)
+	got := h.Run(t, "fleet", "join-discovered", "--all")
 	for _, want := range []string{"1 discovered cluster already online: left alone", "1 discovered cluster hibernating",
 		"whose source is relocating", "There is no discovered cluster to join"} {
 		if got.Code != 0 || !strings.Contains(got.Out, want) {
 			t.Errorf("%d %q, want %q", got.Code, got.Out, want)
 		}
 	}
-	w = clitest.NewWorld(append(objects, ofHive("exec"), deployment("exec"), secret("exec", fromExec),
+	h = clitest.NewHub(append(objects, ofHive("exec"), deployment("exec"), secret("exec", fromExec),
 		ofHive("gone"))...)
-	got = w.Run(t, "fleet", "join-discovered", "--all", "--parallel", "2")
+	got = h.Run(t, "fleet", "join-discovered", "--all", "--parallel", "2")
 	for _, want := range []string{"✗ exec: ", "✗ gone: ", "of 2)"} {
 		if !strings.Contains(got.Out, want) {
 			t.Errorf("%q, want %q", got.Out, want)
@@ -110,7 +110,7 @@ func TestJoinDiscoveredTogether(t *testing.T) {
 		t.Errorf("%d %q", got.Code, got.Err)
 	}
 	for _, args := range [][]string{{}, {"--all", "a"}, {"a", "-l", "x=y"}, {"a", "--parallel", "0"}} {
-		if got := w.Run(t, append([]string{"fleet", "join-discovered"}, args...)...); got.Code == 0 {
+		if got := h.Run(t, append([]string{"fleet", "join-discovered"}, args...)...); got.Code == 0 {
 			t.Errorf("%v is accepted: %s", args, got.Out)
 		}
 	}

@@ -135,12 +135,12 @@ func (a *app) offboard(ctx context.Context, h *hub.Client, clusters []v1alpha1.F
 			return err
 		}
 	}
-	leaving, told := map[types.UID]*v1alpha1.FleetCluster{}, map[string]string{}
+	leaving, printed := map[types.UID]*v1alpha1.FleetCluster{}, map[string]string{}
 	for i := range clusters {
 		leaving[clusters[i].UID] = &clusters[i]
 	}
 	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
-		there, err := a.tellProgress(ctx, h, leaving, told)
+		there, err := a.tellProgress(ctx, h, leaving, printed)
 		if err != nil {
 			return false, err
 		}
@@ -162,7 +162,7 @@ func (a *app) offboard(ctx context.Context, h *hub.Client, clusters []v1alpha1.F
 // tellProgress says what the deletion of each leaving cluster waits for, if that is not what was told last, and returns
 // which clusters are there.
 func (a *app) tellProgress(ctx context.Context, h *hub.Client, leaving map[types.UID]*v1alpha1.FleetCluster,
-	told map[string]string) (map[types.UID]bool, error) {
+	printed map[string]string) (map[types.UID]bool, error) {
 	list := &v1alpha1.FleetClusterList{}
 	if err := h.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
@@ -174,9 +174,9 @@ func (a *app) tellProgress(ctx context.Context, h *hub.Client, leaving map[types
 		if leaving[cluster.UID] == nil {
 			continue
 		}
-		if message := deletionMessage(cluster); message != "" && message != told[cluster.Name] {
+		if message := deletionMessage(cluster); message != "" && message != printed[cluster.Name] {
 			a.Say("… %s: %s\n", cluster.Name, message)
-			told[cluster.Name] = message
+			printed[cluster.Name] = message
 		}
 	}
 	return there, nil

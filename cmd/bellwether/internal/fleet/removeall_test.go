@@ -17,7 +17,7 @@ import (
 )
 
 // twoClusters is a fleet with a cluster that is online and one that is not, with an operator on each.
-func twoClusters() *clitest.World {
+func twoClusters() *clitest.Hub {
 	online, offline := clitest.Cluster("prod-1", nil), clitest.Cluster("prod-2", nil)
 	online.UID, offline.UID = "1", "2"
 	online.Spec.Offboarding = v1alpha1.RemovalOrphan
@@ -29,13 +29,13 @@ func twoClusters() *clitest.World {
 		installs = append(installs, &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{
 			Namespace: v1alpha1.ClusterNamespace(cluster), Name: "team.echo"}})
 	}
-	return clitest.NewWorld(online, offline, installs[0], installs[1])
+	return clitest.NewHub(online, offline, installs[0], installs[1])
 }
 
-func remaining(t *testing.T, w *clitest.World) int {
+func remaining(t *testing.T, h *clitest.Hub) int {
 	t.Helper()
 	list := &v1alpha1.FleetClusterList{}
-	if err := w.List(t.Context(), list); err != nil {
+	if err := h.List(t.Context(), list); err != nil {
 		t.Fatal(err)
 	}
 	return len(list.Items)
@@ -65,8 +65,8 @@ func TestRemoveAllMustBeConfirmed(t *testing.T) {
 		"not all":            {"prod-1 --dry-run", 1, []string{"--dry-run has no effect without --all"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := twoClusters()
-			got := w.Run(t, append([]string{"fleet", "remove"}, strings.Fields(c.args)...)...)
+			h := twoClusters()
+			got := h.Run(t, append([]string{"fleet", "remove"}, strings.Fields(c.args)...)...)
 			if got.Code != c.code {
 				t.Errorf("it ends with %d, want %d", got.Code, c.code)
 			}
@@ -75,7 +75,7 @@ func TestRemoveAllMustBeConfirmed(t *testing.T) {
 					t.Errorf("no %q in\n%s%s", want, got.Out, got.Err)
 				}
 			}
-			if n := remaining(t, w); n != 2 {
+			if n := remaining(t, h); n != 2 {
 				t.Errorf("%d clusters are left, want 2", n)
 			}
 		})
@@ -83,8 +83,8 @@ func TestRemoveAllMustBeConfirmed(t *testing.T) {
 }
 
 func TestRemoveAll(t *testing.T) {
-	w := twoClusters()
-	got := w.Must(t, "fleet", "remove", "--all", "--clusters", "2")
+	h := twoClusters()
+	got := h.Must(t, "fleet", "remove", "--all", "--clusters", "2")
 	for _, want := range []string{"cluster prod-1 is removed from the fleet",
 		"cluster prod-2 is removed from the fleet", "2 clusters removed.",
 		"helm -n bellwether-system uninstall bellwether-agent"} {
@@ -92,10 +92,10 @@ func TestRemoveAll(t *testing.T) {
 			t.Errorf("no %q in\n%s%s", want, got.Out, got.Err)
 		}
 	}
-	if n := remaining(t, w); n != 0 {
+	if n := remaining(t, h); n != 0 {
 		t.Errorf("%d clusters are left", n)
 	}
-	if got := w.Must(t, "fleet", "remove", "--all"); !strings.Contains(got.Out, "The fleet has no clusters.") {
+	if got := h.Must(t, "fleet", "remove", "--all"); !strings.Contains(got.Out, "The fleet has no clusters.") {
 		t.Errorf("without clusters it says\n%s", got.Out)
 	}
 }

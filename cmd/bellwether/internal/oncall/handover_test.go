@@ -119,26 +119,26 @@ func alertmanager(t *testing.T) *server {
 	})
 }
 
-func world() *clitest.World {
+func newHub() *clitest.Hub {
 	rollout := clitest.Gated()
 	rollout.Status.StartedAt = fixture.AgoPtr(time.Hour)
 	elsewhere := clitest.Operator("backup", "1.0.0")
 	elsewhere.Namespace = "other"
 	elsewhere.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.2.0", Reason: "it lost data"}}
-	return clitest.NewWorld(clitest.Operator("echo", "1.1.0"), elsewhere, rollout, clitest.Cluster("prod-1", nil))
+	return clitest.NewHub(clitest.Operator("echo", "1.1.0"), elsewhere, rollout, clitest.Cluster("prod-1", nil))
 }
 
 func TestHandover(t *testing.T) {
 	p, am := prometheus(t), alertmanager(t)
-	w := world()
-	got := w.Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL)
+	h := newHub()
+	got := h.Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL)
 	fixture.Golden(t, "handover", got.Out)
-	if same := w.Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-o",
+	if same := h.Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-o",
 		"markdown"); same.Out != got.Out || got.Err != "" {
 		t.Errorf("the default is not Markdown, or there are warnings: %s", got.Err)
 	}
 	var report handover.Report
-	text := w.Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-o", "json").Out
+	text := h.Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-o", "json").Out
 	if err := json.Unmarshal([]byte(text), &report); err != nil || report.Kind != handover.Kind ||
 		*report.Open.Incidents.Total != 1 || report.Open.Incidents.Items[0].Silences[0].ID != "s1" {
 		t.Errorf("as data (%v):\n%s", err, text)
@@ -147,7 +147,7 @@ func TestHandover(t *testing.T) {
 
 func TestHandoverOfANamespace(t *testing.T) {
 	p, am := prometheus(t), alertmanager(t)
-	got := world().Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-n", "default")
+	got := newHub().Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-n", "default")
 	if !strings.Contains(got.Out, "Only operators of namespace default") || strings.Contains(got.Out, "it lost data") {
 		t.Errorf("the report is\n%s", got.Out)
 	}
@@ -192,7 +192,7 @@ func TestHandoverWithoutSources(t *testing.T) {
 		"a bad flag": {args: []string{"--limit", "-1"}, code: exit.Error, err: "invalid value -1 of --limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := world().Run(t, append([]string{"oncall", "handover"}, test.args...)...)
+			got := newHub().Run(t, append([]string{"oncall", "handover"}, test.args...)...)
 			if got.Code != test.code || !strings.Contains(got.Err, test.err) || test.err == "" && got.Err != "" {
 				t.Errorf("exit code %d: %s", got.Code, got.Err)
 			}
@@ -207,15 +207,15 @@ func TestHandoverWithoutSources(t *testing.T) {
 
 // TestHandoverOfAHubInPart wants one kind that cannot be listed to leave the others.
 func TestHandoverOfAHubInPart(t *testing.T) {
-	w := world()
+	h := newHub()
 	refuse := func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 		if _, is := list.(*v1alpha1.OperatorRolloutList); is {
 			return errors.New("nobody may list them")
 		}
 		return c.List(ctx, list, opts...)
 	}
-	w.WithWatch = interceptor.NewClient(w.WithWatch, interceptor.Funcs{List: refuse})
-	got := w.Run(t, "oncall", "handover")
+	h.WithWatch = interceptor.NewClient(h.WithWatch, interceptor.Funcs{List: refuse})
+	got := h.Run(t, "oncall", "handover")
 	if got.Code != exit.Error || !strings.Contains(got.Err, "cannot read the hub") ||
 		!strings.Contains(got.Out, "### Rollouts\n\n**Not known:** list OperatorRollouts: nobody may list them.\n") ||
 		!strings.Contains(got.Out, "### Held versions: 1\n") {

@@ -75,10 +75,10 @@ spec:
 `
 
 func TestLint(t *testing.T) {
-	w := clitest.NewWorld(fleetPolicy(), operator("payments", "ledger"), operator("tools", "echo"))
-	wants(t, w.Run(t, "page", "lint"), 0, "No findings. 1 PagingPolicy object, 2 operators")
+	h := clitest.NewHub(fleetPolicy(), operator("payments", "ledger"), operator("tools", "echo"))
+	wants(t, h.Run(t, "page", "lint"), 0, "No findings. 1 PagingPolicy object, 2 operators")
 
-	changed := w.Run(t, "page", "lint", file(t, teamPolicy))
+	changed := h.Run(t, "page", "lint", file(t, teamPolicy))
 	wants(t, changed, 0, "warning: payments/team: there is no operator missing in namespace payments",
 		"warning: incidents about operator payments/ledger get another key")
 	if strings.Contains(changed.Out, "tools/echo") {
@@ -86,13 +86,13 @@ func TestLint(t *testing.T) {
 	}
 	wants(
 		t,
-		w.Run(t, "page", "lint", file(t, strings.Replace(teamPolicy, "spec:", "spec:\n  scope: Fleet", 1))),
+		h.Run(t, "page", "lint", file(t, strings.Replace(teamPolicy, "spec:", "spec:\n  scope: Fleet", 1))),
 		1,
 		"error: bellwether-system/platform: PagingPolicy team has the scope Fleet too",
 		"no PagingPolicy with the scope Fleet",
 	)
-	wants(t, w.Run(t, "page", "lint", file(t, strings.Replace(teamPolicy, "pages:", "pagse:", 1))), 1, "pagse")
-	wants(t, w.Run(t, "page", "lint", file(t, "kind: ConfigMap\n")), 1, "has no PagingPolicy")
+	wants(t, h.Run(t, "page", "lint", file(t, strings.Replace(teamPolicy, "pages:", "pagse:", 1))), 1, "pagse")
+	wants(t, h.Run(t, "page", "lint", file(t, "kind: ConfigMap\n")), 1, "has no PagingPolicy")
 
 	for from, to := range map[string]string{
 		"[oncall]":   "[oncall, typo]",
@@ -102,26 +102,26 @@ func TestLint(t *testing.T) {
 		"  receiver": "  heartbeat: {url: {name: a, key: b}}\n  receiver",
 	} {
 		wrong := strings.Replace(teamPolicy, from, to, 1)
-		wants(t, w.Run(t, "page", "lint", file(t, wrong)), 1, "error: payments/team:")
+		wants(t, h.Run(t, "page", "lint", file(t, wrong)), 1, "error: payments/team:")
 	}
 
 	applied := fleetPolicy()
 	applied.Status.Configuration = &v1alpha1.PagingConfiguration{Kind: "Secret", Namespace: "bellwether-system"}
 	elsewhere := strings.Replace(teamPolicy, "spec:", "spec:\n  scope: Fleet", 1)
 	elsewhere = strings.Replace(elsewhere, "  operators: [ledger, missing]\n", "", 1)
-	wants(t, clitest.NewWorld(applied).Run(t, "page", "lint", file(t, elsewhere)), 1,
+	wants(t, clitest.NewHub(applied).Run(t, "page", "lint", file(t, elsewhere)), 1,
 		"error: payments/team: ", "create it there, or use the scope Namespace")
-	wants(t, clitest.NewWorld(applied).Run(t, "page", "lint", "-o", "json"), 0, "[]")
+	wants(t, clitest.NewHub(applied).Run(t, "page", "lint", "-o", "json"), 0, "[]")
 
-	empty := clitest.NewWorld(operator("tools", "echo"))
+	empty := clitest.NewHub(operator("tools", "echo"))
 	wants(t, empty.Run(t, "page", "lint"), 1, "no PagingPolicy with the scope Fleet")
 }
 
 func TestPreview(t *testing.T) {
-	w := clitest.NewWorld(fleetPolicy(), operator("payments", "ledger"))
+	h := clitest.NewHub(fleetPolicy(), operator("payments", "ledger"))
 	wants(
 		t,
-		w.Run(t, "page", "preview", "BellwetherReleaseSLOBurn", "--operator", "payments/ledger", "--release", "1.1.0"),
+		h.Run(t, "page", "preview", "BellwetherReleaseSLOBurn", "--operator", "payments/ledger", "--release", "1.1.0"),
 		0,
 		"bellwether-system/platform/pages",
 		"pagerduty",
@@ -131,7 +131,7 @@ func TestPreview(t *testing.T) {
 	)
 	wants(
 		t,
-		w.Run(
+		h.Run(
 			t,
 			"page",
 			"preview",
@@ -148,16 +148,16 @@ func TestPreview(t *testing.T) {
 	)
 	wants(
 		t,
-		w.Run(t, "page", "preview", "BellwetherOperatorSLOBurn", "--operator", "payments/ledger"),
+		h.Run(t, "page", "preview", "BellwetherOperatorSLOBurn", "--operator", "payments/ledger"),
 		1,
 		"set --cluster",
 	)
-	wants(t, w.Run(t, "page", "preview", "BellwetherOperatorSLOBurn", "--operator", "payments/nobody"), 1,
+	wants(t, h.Run(t, "page", "preview", "BellwetherOperatorSLOBurn", "--operator", "payments/nobody"), 1,
 		`no operator "payments/nobody"`)
-	wants(t, w.Run(t, "page", "preview", "Nothing"), 1, `there is no alert "Nothing"`, "BellwetherClusterFailing")
-	wants(t, w.Run(t, "page", "preview", "BellwetherHubDown", "--severity", "ticket"), 1, "leave out --severity")
+	wants(t, h.Run(t, "page", "preview", "Nothing"), 1, `there is no alert "Nothing"`, "BellwetherClusterFailing")
+	wants(t, h.Run(t, "page", "preview", "BellwetherHubDown", "--severity", "ticket"), 1, "leave out --severity")
 
-	asJSON := w.Run(t, "page", "preview", "BellwetherClusterFailing", "--cluster", "prod-eu", "-o", "json")
+	asJSON := h.Run(t, "page", "preview", "BellwetherClusterFailing", "--cluster", "prod-eu", "-o", "json")
 	wants(t, asJSON, 0)
 	var incidents []struct {
 		DedupKey string
@@ -246,30 +246,30 @@ func TestExplain(t *testing.T) {
 		"annotations": map[string]string{},
 	}
 	server := alertmanager(t, string(config), []map[string]any{release("available"), release("csv"), heartbeat})
-	w := clitest.NewWorld()
-	list := w.Run(t, "page", "explain", "--alertmanager", server.URL)
+	h := clitest.NewHub()
+	list := h.Run(t, "page", "explain", "--alertmanager", server.URL)
 	wants(t, list, 0, "KEY", "pagerduty", "ledger burns its available budget")
 	if got := strings.Count(list.Out, "\n"); got != 2 {
 		t.Errorf("%d lines, want a heading and 1 incident:\n%s", got, list.Out)
 	}
 	key := strings.Fields(strings.Split(list.Out, "\n")[1])[0]
-	wants(t, w.Run(t, "page", "explain", key, "--alertmanager", server.URL), 0, "1.0.0 to 1.1.0", "payments/ledger",
+	wants(t, h.Run(t, "page", "explain", key, "--alertmanager", server.URL), 0, "1.0.0 to 1.1.0", "payments/ledger",
 		"(and 1 more)", "bellwether-system/platform/pages")
-	wants(t, w.Run(t, "page", "explain", "ffffffffffff", "--alertmanager", server.URL), 1, "no open incident",
+	wants(t, h.Run(t, "page", "explain", "ffffffffffff", "--alertmanager", server.URL), 1, "no open incident",
 		"bellwether page explain")
-	wants(t, w.Run(t, "page", "explain"), 1, "no Alertmanager address")
+	wants(t, h.Run(t, "page", "explain"), 1, "no Alertmanager address")
 	silenced := release("csv")
 	silenced["silence"] = "s1"
 	hidden := alertmanager(t, string(config), []map[string]any{release("available"), silenced})
 	wants(
 		t,
-		w.Run(t, "page", "explain", key, "--alertmanager", hidden.URL),
+		h.Run(t, "page", "explain", key, "--alertmanager", hidden.URL),
 		0,
 		"Nobody is notified of 1 of its 2 alerts",
 		"silenced by bellwether: anna until 2026-03-01T12:00:00Z: disk is replaced (AlertSilence payments/disk)",
 	)
 	none := alertmanager(t, string(config), []map[string]any{})
-	wants(t, w.Run(t, "page", "explain", "--alertmanager", none.URL), 0, "No incident is open.")
+	wants(t, h.Run(t, "page", "explain", "--alertmanager", none.URL), 0, "No incident is open.")
 }
 
 // TestExplainWithPrometheusOperator has its configuration: an alert goes through the routes of each policy, and secrets
@@ -295,11 +295,11 @@ receivers:
 			"cluster": "prod-eu"},
 		"annotations": map[string]string{"summary": "prod-eu fails"},
 	}})
-	w := clitest.NewWorld()
-	list := w.Run(t, "page", "explain", "--alertmanager", server.URL)
+	h := clitest.NewHub()
+	list := h.Run(t, "page", "explain", "--alertmanager", server.URL)
 	wants(t, list, 0, "prod-eu fails")
 	key := strings.Fields(strings.Split(list.Out, "\n")[1])[0]
-	one := w.Run(t, "page", "explain", key, "--alertmanager", server.URL)
+	one := h.Run(t, "page", "explain", key, "--alertmanager", server.URL)
 	wants(t, one, 0, "hub/bellwether-platform/pages", "pagerduty")
 	if strings.Contains(one.Out, "Nobody is notified") {
 		t.Errorf("somebody is notified, and it says that nobody is:\n%s", one.Out)
@@ -307,7 +307,7 @@ receivers:
 }
 
 func TestRunbook(t *testing.T) {
-	w := clitest.NewWorld()
-	wants(t, w.Run(t, "page", "runbook", "BellwetherHubDown"), 0, "BellwetherHubDown")
-	wants(t, w.Run(t, "page", "runbook", "Nothing"), 1, `there is no alert "Nothing"`, "BellwetherHubDown")
+	h := clitest.NewHub()
+	wants(t, h.Run(t, "page", "runbook", "BellwetherHubDown"), 0, "BellwetherHubDown")
+	wants(t, h.Run(t, "page", "runbook", "Nothing"), 1, `there is no alert "Nothing"`, "BellwetherHubDown")
 }

@@ -45,10 +45,10 @@ func TestPageTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := clitest.NewWorld()
+	h := clitest.NewHub()
 	works, refuses := notifies(t, string(text), false), notifies(t, string(text), true)
 	test := func(url string, more ...string) clitest.Result {
-		return w.Run(t, append([]string{"page", "test", "platform", "-n", "bellwether-system", "--timeout", "1s",
+		return h.Run(t, append([]string{"page", "test", "platform", "-n", "bellwether-system", "--timeout", "1s",
 			"--alertmanager", url}, more...)...)
 	}
 	wants(t, test(works), 0, "Waiting for pagerduty to be notified", "pagerduty", "accepted",

@@ -61,19 +61,19 @@ func TestOverride(t *testing.T) {
 		"ended": {from: ended, err: "has already ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), test.from)
-			got := w.Run(t, append([]string{"rollout", "override", "echo", "--reason", "known noise"}, test.args...)...)
+			h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), test.from)
+			got := h.Run(t, append([]string{"rollout", "override", "echo", "--reason", "known noise"}, test.args...)...)
 			if !strings.Contains(got.Err, test.err) || (got.Code == exit.OK) != (test.err == "") {
 				t.Errorf("exit code %d, error %q, want an error with %q", got.Code, got.Err, test.err)
 			}
-			if diff := cmp.Diff(test.want, w.Rollout(t, "echo-2").Spec.Overrides); diff != "" {
+			if diff := cmp.Diff(test.want, h.Rollout(t, "echo-2").Spec.Overrides); diff != "" {
 				t.Errorf("overrides (-want +got):\n%s", diff)
 			}
 		})
 	}
 	t.Run("without a reason", func(t *testing.T) {
-		w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), verifying(failed, passed))
-		if got := w.Run(t, "rollout", "override", "echo"); got.Code == exit.OK {
+		h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), verifying(failed, passed))
+		if got := h.Run(t, "rollout", "override", "echo"); got.Code == exit.OK {
 			t.Error("the gate is overridden")
 		}
 	})
@@ -81,9 +81,9 @@ func TestOverride(t *testing.T) {
 
 func TestRetryAfterAFailedGate(t *testing.T) {
 	r := verifying(v1alpha1.GateStatus{Verdict: v1alpha1.GateFailed}, v1alpha1.GateStatus{Verdict: v1alpha1.GatePassed})
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), r)
-	got := w.Run(t, "rollout", "retry", "echo")
-	if !strings.Contains(got.Out, "soaks and is judged again") || w.Rollout(t, "echo-2").Spec.Retries != 1 {
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), r)
+	got := h.Run(t, "rollout", "retry", "echo")
+	if !strings.Contains(got.Out, "soaks and is judged again") || h.Rollout(t, "echo-2").Spec.Retries != 1 {
 		t.Errorf("exit code %d: %s%s", got.Code, got.Out, got.Err)
 	}
 }

@@ -42,13 +42,13 @@ func TestApprove(t *testing.T) {
 		"ended": {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted), err: "has already ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), test.from)
-			got := w.Run(t, append([]string{"rollout", "approve", "echo", "--reason", "canary looks good"},
+			h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), test.from)
+			got := h.Run(t, append([]string{"rollout", "approve", "echo", "--reason", "canary looks good"},
 				test.args...)...)
 			if !strings.Contains(got.Err, test.err) || (got.Code == exit.OK) != (test.err == "") {
 				t.Errorf("exit code %d, error %q, want an error with %q", got.Code, got.Err, test.err)
 			}
-			if diff := cmp.Diff(test.want, w.Rollout(t, "echo-2").Spec.Approvals); diff != "" {
+			if diff := cmp.Diff(test.want, h.Rollout(t, "echo-2").Spec.Approvals); diff != "" {
 				t.Errorf("approvals (-want +got):\n%s", diff)
 			}
 		})
@@ -56,17 +56,17 @@ func TestApprove(t *testing.T) {
 }
 
 func TestApproveTwiceKeepsTheFirst(t *testing.T) {
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), clitest.Gated())
-	w.Run(t, "rollout", "approve", "echo", "--reason", "first")
-	w.User = "bob"
-	w.Run(t, "rollout", "approve", "echo", "--reason", "second")
-	if a := w.Rollout(t, "echo-2").Spec.Approvals; len(a) != 1 || a[0].By != "anna" || a[0].Reason != "first" {
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.Gated())
+	h.Run(t, "rollout", "approve", "echo", "--reason", "first")
+	h.User = "bob"
+	h.Run(t, "rollout", "approve", "echo", "--reason", "second")
+	if a := h.Rollout(t, "echo-2").Spec.Approvals; len(a) != 1 || a[0].By != "anna" || a[0].Reason != "first" {
 		t.Errorf("approvals are %v, want anna's alone", a)
 	}
 }
 
 func TestPauseResumeAbort(t *testing.T) {
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), clitest.Gated())
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.Gated())
 	steps := []struct {
 		args   []string
 		paused bool
@@ -79,11 +79,11 @@ func TestPauseResumeAbort(t *testing.T) {
 			abort: &v1alpha1.RolloutAbort{Reason: "bad release"}},
 	}
 	for _, step := range steps {
-		got := w.Run(t, append([]string{"rollout"}, step.args...)...)
+		got := h.Run(t, append([]string{"rollout"}, step.args...)...)
 		if got.Code != exit.OK {
 			t.Fatalf("%v: %s", step.args, got.Err)
 		}
-		spec := w.Rollout(t, "echo-2").Spec
+		spec := h.Rollout(t, "echo-2").Spec
 		if spec.Paused != step.paused || spec.PausedReason != step.reason || !cmp.Equal(spec.Abort, step.abort) {
 			t.Errorf("%v: paused %t (%q), abort %v", step.args, spec.Paused, spec.PausedReason, spec.Abort)
 		}
@@ -93,13 +93,13 @@ func TestPauseResumeAbort(t *testing.T) {
 func TestResumeOfAnAbortedRolloutFails(t *testing.T) {
 	aborted := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted)
 	aborted.Spec.Paused, aborted.Spec.Abort = true, &v1alpha1.RolloutAbort{Reason: "bad"}
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), aborted)
-	got := w.Run(t, "rollout", "resume", "echo")
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), aborted)
+	got := h.Run(t, "rollout", "resume", "echo")
 	if got.Code == exit.OK || !strings.Contains(got.Err, "rollout echo-2 has already ended (Aborted)") ||
 		!strings.Contains(got.Err, "rollout restart echo") {
 		t.Errorf("exit code %d: %s%s", got.Code, got.Out, got.Err)
 	}
-	if !w.Rollout(t, "echo-2").Spec.Paused {
+	if !h.Rollout(t, "echo-2").Spec.Paused {
 		t.Error("the aborted rollout was changed")
 	}
 }
@@ -121,10 +121,10 @@ func TestRetry(t *testing.T) {
 			"no cluster of rollout echo-2 has failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), test.from)
-			got := w.Run(t, "rollout", "retry", "echo")
-			if !strings.Contains(got.Out+got.Err, test.text) || w.Rollout(t, "echo-2").Spec.Retries != test.want {
-				t.Errorf("exit code %d, %d retries: %s%s", got.Code, w.Rollout(t, "echo-2").Spec.Retries, got.Out,
+			h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), test.from)
+			got := h.Run(t, "rollout", "retry", "echo")
+			if !strings.Contains(got.Out+got.Err, test.text) || h.Rollout(t, "echo-2").Spec.Retries != test.want {
+				t.Errorf("exit code %d, %d retries: %s%s", got.Code, h.Rollout(t, "echo-2").Spec.Retries, got.Out,
 					got.Err)
 			}
 		})
@@ -132,10 +132,10 @@ func TestRetry(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"))
-	w.Must(t, "rollout", "restart", "echo")
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"))
+	h.Must(t, "rollout", "restart", "echo")
 	o := &v1alpha1.ManagedOperator{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "echo"}, o); err != nil {
+	if err := h.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "echo"}, o); err != nil {
 		t.Fatal(err)
 	}
 	if want := fixture.Noon.Format(time.RFC3339); o.Spec.Restart != want {
@@ -206,7 +206,7 @@ func TestStatusExitCodes(t *testing.T) {
 			if asked == "" {
 				asked = "echo"
 			}
-			got := clitest.NewWorld(o, test.rollout).Run(t, "rollout", "status", asked, "--version", test.version)
+			got := clitest.NewHub(o, test.rollout).Run(t, "rollout", "status", asked, "--version", test.version)
 			if got.Code != test.want {
 				t.Errorf("exit code %d, want %d; %s%s", got.Code, test.want, got.Out, got.Err)
 			}
@@ -215,19 +215,19 @@ func TestStatusExitCodes(t *testing.T) {
 }
 
 func TestStatusWaitsUntilTheTimeout(t *testing.T) {
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"),
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"),
 		clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing))
-	got := w.Run(t, "rollout", "status", "echo", "--wait", "--timeout", "1ms")
+	got := h.Run(t, "rollout", "status", "echo", "--wait", "--timeout", "1ms")
 	if got.Code != exit.Timeout || !strings.Contains(got.Err, "has not ended within the timeout") {
 		t.Errorf("exit code %d, %s", got.Code, got.Err)
 	}
 }
 
 func TestWatchEndsWithTheRollout(t *testing.T) {
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"),
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"),
 		clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded))
 	want := clitest.Result{Out: "12:00:00  echo-2  Succeeded  as the test says\n"}
-	if diff := cmp.Diff(want, w.Run(t, "rollout", "get", "echo-2", "-w")); diff != "" {
+	if diff := cmp.Diff(want, h.Run(t, "rollout", "get", "echo-2", "-w")); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }
@@ -254,7 +254,7 @@ func TestPlan(t *testing.T) {
 		Status: v1alpha1.OperatorInstallStatus{Installed: &v1alpha1.InstalledVersion{Bundle: "echo-operator.v1.0.0",
 			Version: "1.0.0"}},
 	}
-	w := clitest.NewWorld(catalog, install, clitest.Operator("echo", "1.1.0"), clitest.Cluster("prod-1", nil),
+	h := clitest.NewHub(catalog, install, clitest.Operator("echo", "1.1.0"), clitest.Cluster("prod-1", nil),
 		clitest.Cluster("prod-2", nil))
 	for name, test := range map[string]struct {
 		args []string
@@ -268,7 +268,7 @@ func TestPlan(t *testing.T) {
 			want: []string{`no such version "9.9.9"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := w.Run(t, append([]string{"rollout", "plan", "echo"}, test.args...)...)
+			got := h.Run(t, append([]string{"rollout", "plan", "echo"}, test.args...)...)
 			for _, want := range test.want {
 				if got.Code != test.code || !strings.Contains(got.Out+got.Err, want) {
 					t.Errorf("exit code %d, no %q in\n%s%s", got.Code, want, got.Out, got.Err)
@@ -285,9 +285,9 @@ func TestPlanOfAFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := clitest.NewWorld(&v1alpha1.OperatorCatalog{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "main"}},
+	h := clitest.NewHub(&v1alpha1.OperatorCatalog{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "main"}},
 		clitest.Cluster("prod-1", nil))
-	got := w.Run(t, "rollout", "plan", "-f", file)
+	got := h.Run(t, "rollout", "plan", "-f", file)
 	if got.Code != exit.OK || !strings.Contains(got.Out, "unknown: the hub has not read the catalog yet") {
 		t.Errorf("exit code %d\n%s%s", got.Code, got.Out, got.Err)
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 func TestOutputs(t *testing.T) {
-	w := clitest.NewWorld(clitest.Cluster("prod-1", map[string]string{"env": "prod"}),
+	h := clitest.NewHub(clitest.Cluster("prod-1", map[string]string{"env": "prod"}),
 		clitest.Cluster("canary-1", map[string]string{"env": "canary"}), clitest.Operator("echo", "1.1.0"))
 	for name, test := range map[string]struct {
 		args []string
@@ -37,13 +37,13 @@ func TestOutputs(t *testing.T) {
 		"operators by name": {[]string{"operator", "list", "-o", "name"}, "managedoperator.bellwether.dev/echo\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(clitest.Result{Out: test.want}, w.Run(t, test.args...)); diff != "" {
+			if diff := cmp.Diff(clitest.Result{Out: test.want}, h.Run(t, test.args...)); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})
 	}
 	for _, format := range []string{"json", "yaml"} {
-		got := w.Run(t, "operator", "get", "echo", "-o", format)
+		got := h.Run(t, "operator", "get", "echo", "-o", format)
 		if !strings.Contains(got.Out, "ManagedOperator") || !strings.Contains(got.Out, "bellwether.dev/v1alpha1") {
 			t.Errorf("-o %s has no kind and version:\n%s", format, got.Out)
 		}
@@ -51,7 +51,7 @@ func TestOutputs(t *testing.T) {
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"),
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"),
 		clitest.Rollout("echo", "echo-1", 1, v1alpha1.RolloutSucceeded),
 		clitest.Cluster("prod-1", nil))
 	for name, test := range map[string]struct {
@@ -95,7 +95,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := w.Run(t, test.args...)
+			got := h.Run(t, test.args...)
 			if got.Code != exit.Error || !strings.HasSuffix(got.Err, test.want) {
 				t.Errorf("exit code %d and\n%s\nwant %d and\n%s", got.Code, got.Err, exit.Error, test.want)
 			}
@@ -104,19 +104,19 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 }
 
 func TestAsAKubectlPlugin(t *testing.T) {
-	w := clitest.NewWorld()
-	if got := w.RunAs(t, "/usr/local/bin/kubectl-bellwether", "rollout", "status", "--help"); !strings.Contains(got.Out,
+	h := clitest.NewHub()
+	if got := h.RunAs(t, "/usr/local/bin/kubectl-bellwether", "rollout", "status", "--help"); !strings.Contains(got.Out,
 		"kubectl bellwether rollout status NAME") {
 		t.Errorf("the usage does not say how to call a plugin:\n%s", got.Out)
 	}
-	if got := w.RunAs(t, "kubectl-bellwether", "why", "a"); !strings.Contains(got.Err,
+	if got := h.RunAs(t, "kubectl-bellwether", "why", "a"); !strings.Contains(got.Err,
 		"usage: kubectl bellwether why") {
 		t.Errorf("the hint does not say how to call a plugin:\n%s", got.Err)
 	}
 }
 
 func TestCompletion(t *testing.T) {
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), clitest.Gated(),
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.Gated(),
 		clitest.Cluster("prod-1", map[string]string{"region": "eu"}))
 	for name, test := range map[string]struct {
 		args []string
@@ -129,7 +129,7 @@ func TestCompletion(t *testing.T) {
 		"formats":         {[]string{"fleet", "list", "-o", ""}, "wide\njson\nyaml\nname\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := w.Run(t, append([]string{"__complete"}, test.args...)...)
+			got := h.Run(t, append([]string{"__complete"}, test.args...)...)
 			if !strings.HasPrefix(got.Out, test.want) {
 				t.Errorf("completes to\n%s\nwant\n%s", got.Out, test.want)
 			}
@@ -139,7 +139,7 @@ func TestCompletion(t *testing.T) {
 
 func TestDocs(t *testing.T) {
 	dir := t.TempDir()
-	if got := clitest.NewWorld().Run(t, "docs", dir, "--pages"); got.Code != exit.OK {
+	if got := clitest.NewHub().Run(t, "docs", dir, "--pages"); got.Code != exit.OK {
 		t.Fatal(got.Err)
 	}
 	for name, want := range map[string]string{
@@ -199,15 +199,15 @@ func TestHubFlags(t *testing.T) {
 	if seen < 30 {
 		t.Errorf("only %d commands talk to the hub", seen)
 	}
-	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"))
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"))
 	for _, args := range [][]string{{"-n", "default", "operator", "list"},
 		{"--request-timeout", "5s", "operator", "list"},
 		{"operator", "--namespace", "default", "list"}} {
-		if got := w.Run(t, args...); !strings.Contains(got.Out, "echo") {
+		if got := h.Run(t, args...); !strings.Contains(got.Out, "echo") {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
-	if got := w.Run(t, "bundle", "lint", "--list", "--context", "c"); got.Code == exit.OK {
+	if got := h.Run(t, "bundle", "lint", "--list", "--context", "c"); got.Code == exit.OK {
 		t.Error("a flag that has no meaning is accepted")
 	}
 }
@@ -226,7 +226,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "c.json"), []byte(catalog), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := clitest.NewWorld().Run(t, "catalog", "graph", dir, "p", "-o", "svg", "--file", "/dev/full")
+	got := clitest.NewHub().Run(t, "catalog", "graph", dir, "p", "-o", "svg", "--file", "/dev/full")
 	if got.Code != exit.Error || !strings.HasPrefix(got.Err,
 		"Error: the disk is full: cannot write /dev/full\nHint:  ") || strings.Count(got.Err, "\n") != 2 {
 		t.Errorf("got %d: %s", got.Code, got.Err)

@@ -18,13 +18,13 @@ import (
 // TestWrongUsageIsNoAnswer: where exit status 1 is an answer, such as that a version of Kubernetes breaks an operator,
 // a script must not take a mistake in the command line for it.
 func TestWrongUsageIsNoAnswer(t *testing.T) {
-	w := clitest.NewWorld()
+	h := clitest.NewHub()
 	for _, command := range []string{"bundle lint", "bundle diff a b", "bundle scorecard a", "catalog compile a b",
 		"catalog diff a b", "catalog verify a", "catalog vulnerabilities a --osv b",
 		"fleet compatibility --kubernetes 1.37"} {
 		for _, wrong := range []string{"--rubbish", "-o rubbish", "one too many arguments"} {
 			args := strings.Fields(command + " " + wrong)
-			r := w.Run(t, args...)
+			r := h.Run(t, args...)
 			if r.Code != 2 || !strings.HasPrefix(r.Err, "Error: ") || !strings.Contains(r.Err, "\nHint:  ") {
 				t.Errorf("%q: exit %d\n%s", args, r.Code, r.Err)
 			}
@@ -33,7 +33,7 @@ func TestWrongUsageIsNoAnswer(t *testing.T) {
 			}
 		}
 	}
-	if r := w.Run(t, "catalog", "verify", "a", "--deep", "--no-bundle-check"); r.Code != 2 {
+	if r := h.Run(t, "catalog", "verify", "a", "--deep", "--no-bundle-check"); r.Code != 2 {
 		t.Errorf("flags that exclude each other: exit %d\n%s", r.Code, r.Err)
 	}
 }
@@ -52,11 +52,11 @@ func TestMistakesAreNamed(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := clitest.NewWorld()
+	h := clitest.NewHub()
 	bundle := filepath.Join(dir, "bundle")
-	w.Must(t, "bundle", "init", bundle)
+	h.Must(t, "bundle", "init", bundle)
 	ladder := filepath.Join(dir, "ladders")
-	w.Must(t, "catalog", "init", ladder, "--package", "echo")
+	h.Must(t, "catalog", "init", ladder, "--package", "echo")
 	catalog := filepath.Join(dir, "catalog")
 	if err := os.MkdirAll(catalog, 0o750); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestMistakesAreNamed(t *testing.T) {
 			"invalid value \"rubbish\" of -o\nHint:  use one of json, yaml\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := w.Run(t, strings.Fields(test.args)...)
+			r := h.Run(t, strings.Fields(test.args)...)
 			if r.Code == exit.OK || !strings.HasPrefix(r.Err, "Error: ") || !strings.HasSuffix(r.Err, test.want) ||
 				strings.Count(r.Err, "\n") != strings.Count(test.want, "\n") {
 				t.Errorf("exit %d\n%s\nwant\n%s", r.Code, r.Err, test.want)
@@ -166,9 +166,9 @@ func TestHelpHasNoGoTypes(t *testing.T) {
 // TestUnreachableClusterIsToldOnce: a trial names it once, before it says that it tries anything.
 func TestUnreachableClusterIsToldOnce(t *testing.T) {
 	bundle := filepath.Join(t.TempDir(), "bundle")
-	w := clitest.NewWorld()
-	w.Must(t, "bundle", "init", bundle)
-	r := w.Run(t, "bundle", "try", bundle, "--server", "https://127.0.0.1:1")
+	h := clitest.NewHub()
+	h.Must(t, "bundle", "init", bundle)
+	r := h.Run(t, "bundle", "try", bundle, "--server", "https://127.0.0.1:1")
 	const want = "Error: cannot reach the cluster at https://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection " +
 		"refused\nHint:  check --kubeconfig and --context, and that the cluster is running\n"
 	if r.Code != exit.Error || r.Out != "" || r.Err != want {

@@ -139,7 +139,7 @@ func TestSLOBudgets(t *testing.T) {
 		"get-yaml":  {"slo", "get", "fleet/backup", "-o", "yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := clitest.NewWorld().Run(t, append(args, "--prometheus", p.URL)...)
+			got := clitest.NewHub().Run(t, append(args, "--prometheus", p.URL)...)
 			if got.Code != exit.OK || got.Err != "" {
 				t.Fatalf("%d %s", got.Code, got.Err)
 			}
@@ -164,20 +164,20 @@ func TestSLOBudgets(t *testing.T) {
 			"not counted. Set --storage.tsdb.retention.time of Prometheus to at least 30d, or make the period " +
 			"shorter.\n"
 		for _, args := range [][]string{{"slo", "list"}, {"slo", "get", "echo"}} {
-			got := clitest.NewWorld().Run(t, append(args, "--prometheus", p.URL)...)
+			got := clitest.NewHub().Run(t, append(args, "--prometheus", p.URL)...)
 			if got.Code != exit.OK || got.Err != want {
 				t.Errorf("%v: exit code %d, %q, want %q", args, got.Code, got.Err, want)
 			}
 		}
 		for _, retention := range []string{"30d", "10GiB", ""} {
 			p.retention = retention
-			if got := clitest.NewWorld().Run(t, "slo", "list", "--prometheus", p.URL); got.Err != "" {
+			if got := clitest.NewHub().Run(t, "slo", "list", "--prometheus", p.URL); got.Err != "" {
 				t.Errorf("%q: %s", retention, got.Err)
 			}
 		}
 	})
 	t.Run("a name of two operators", func(t *testing.T) {
-		got := clitest.NewWorld().Run(t, "slo", "get", "backup", "--prometheus", p.URL)
+		got := clitest.NewHub().Run(t, "slo", "get", "backup", "--prometheus", p.URL)
 		want := "Error: operators of 2 namespaces have the name \"backup\"\nHint:  use one of fleet/backup, " +
 			"staging/backup\n"
 		if got.Code != exit.Error || got.Err != want {
@@ -185,7 +185,7 @@ func TestSLOBudgets(t *testing.T) {
 		}
 	})
 	t.Run("another operator", func(t *testing.T) {
-		got := clitest.NewWorld().Run(t, "slo", "get", "ehco", "--prometheus", p.URL)
+		got := clitest.NewHub().Run(t, "slo", "get", "ehco", "--prometheus", p.URL)
 		want := "Error: Prometheus at " + p.URL +
 			" has no objectives for operator \"ehco\"\nHint:  available: fleet/backup, fleet/cert-manager, " +
 			"fleet/echo, staging/backup\n"
@@ -236,7 +236,7 @@ func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(command.EnvPrometheus, "")
 			for _, verb := range [][]string{{"slo", "list"}, {"slo", "get", "echo"}} {
-				got := clitest.NewWorld().Run(t, append(verb, test.args...)...)
+				got := clitest.NewHub().Run(t, append(verb, test.args...)...)
 				for _, part := range test.want {
 					if got.Code != exit.Error || !strings.Contains(got.Err, part) ||
 						strings.Contains(got.Err, "secret") {
@@ -251,7 +251,7 @@ func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 func TestSLOListReadsTheEnvironment(t *testing.T) {
 	p := newRecording(t)
 	t.Setenv(command.EnvPrometheus, p.URL)
-	got := clitest.NewWorld().Run(t, "slo", "list", "-o", "json", "--all")
+	got := clitest.NewHub().Run(t, "slo", "list", "-o", "json", "--all")
 	var all []budgets.Budget
 	if err := json.Unmarshal([]byte(got.Out), &all); err != nil || len(all) != 8 {
 		t.Errorf("%d objectives (%v): %s%s", len(all), err, got.Out, got.Err)

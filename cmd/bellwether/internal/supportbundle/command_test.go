@@ -16,8 +16,8 @@ import (
 // TestSupportBundleCommand: a hub without a kubeconfig has objects, and neither logs nor metrics.
 func TestSupportBundleCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
-	w := clitest.NewWorld(clitest.Cluster("prod-1", nil))
-	got := w.Must(t, "support-bundle", "--file", file)
+	h := clitest.NewHub(clitest.Cluster("prod-1", nil))
+	got := h.Must(t, "support-bundle", "--file", file)
 	for _, want := range []string{"✓ Wrote " + file + " with ", "could not be read. README.md in the bundle says why:",
 		"  - the version of Kubernetes of the hub\n", "No Secret was read."} {
 		if !strings.Contains(got.Out, want) {
@@ -38,11 +38,11 @@ func TestSupportBundleCommand(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
-	if got := clitest.NewWorld().Run(t, "support-bundle", "--file", file); got.Code != 1 ||
+	if got := clitest.NewHub().Run(t, "support-bundle", "--file", file); got.Code != 1 ||
 		!strings.Contains(got.Err, "no cluster could be read") {
 		t.Errorf("of nothing: %+v", got)
 	}
-	if got := w.Run(t, "support-bundle", "--since", "0s"); got.Code != 1 || !strings.Contains(got.Err, "--since") {
+	if got := h.Run(t, "support-bundle", "--since", "0s"); got.Code != 1 || !strings.Contains(got.Err, "--since") {
 		t.Errorf("--since 0s: %+v", got)
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// world is the truth of a simulated fleet. Everything that a hub sees is one
+// simulation is the truth of a simulated fleet. Everything that a hub sees is one
 // of its past or present states.
-type world struct {
+type simulation struct {
 	rng *rand.Rand
 	now time.Time
 	// installs and fleet are histories; the last entry is the present.
@@ -43,7 +43,7 @@ type world struct {
 	// operator is its name, and peer another one on the same clusters; nil if there
 	// is none.
 	operator string
-	peer     *world
+	peer     *simulation
 	// depends says that the other operator has to be Ready on a cluster first.
 	depends bool
 	// windows are open at times, by the name of a schedule.
@@ -121,54 +121,54 @@ type agent struct {
 	outcome outcome
 }
 
-func (w *world) log(format string, args ...any) {
-	w.trace = append(w.trace, fmt.Sprintf("%s ", w.now.Format("15:04:05"))+fmt.Sprintf(format, args...))
+func (s *simulation) log(format string, args ...any) {
+	s.trace = append(s.trace, fmt.Sprintf("%s ", s.now.Format("15:04:05"))+fmt.Sprintf(format, args...))
 }
 
 // violate records the first invariant that does not hold.
-func (w *world) violate(format string, args ...any) {
-	if w.broken == "" {
-		w.broken = fmt.Sprintf(format, args...)
-		w.log("VIOLATED: %s", w.broken)
+func (s *simulation) violate(format string, args ...any) {
+	if s.broken == "" {
+		s.broken = fmt.Sprintf(format, args...)
+		s.log("VIOLATED: %s", s.broken)
 	}
 }
 
-func (w *world) present() installs { return w.installs[len(w.installs)-1] }
+func (s *simulation) present() installs { return s.installs[len(s.installs)-1] }
 
-func (w *world) clusters() fleet { return w.fleet[len(w.fleet)-1] }
+func (s *simulation) clusters() fleet { return s.fleet[len(s.fleet)-1] }
 
 func (r *rollout) now() *v1alpha1.OperatorRollout { return r.history[len(r.history)-1] }
 
-func (w *world) latest() *rollout { return w.rollouts[len(w.rollouts)-1] }
+func (s *simulation) latest() *rollout { return s.rollouts[len(s.rollouts)-1] }
 
 // putInstall writes an install; a nil change deletes it.
-func (w *world) putInstall(cluster string, change func(*install)) {
-	next := maps.Clone(w.present())
-	w.writes++
+func (s *simulation) putInstall(cluster string, change func(*install)) {
+	next := maps.Clone(s.present())
+	s.writes++
 	if change == nil {
 		delete(next, cluster)
-		w.installs = append(w.installs, next)
+		s.installs = append(s.installs, next)
 		return
 	}
 	at, exists := next[cluster]
 	if !exists {
-		w.uids++
-		at = install{Install: rollouts.Install{Cluster: cluster}, uid: w.uids}
+		s.uids++
+		at = install{Install: rollouts.Install{Cluster: cluster}, uid: s.uids}
 	}
 	change(&at)
 	switch {
 	case at.Ready || !at.isUpdated():
 		at.unreadySince = time.Time{}
 	case at.unreadySince.IsZero():
-		at.unreadySince = w.now
+		at.unreadySince = s.now
 	}
-	at.rv = len(w.installs) + 1
+	at.rv = len(s.installs) + 1
 	next[cluster] = at
-	w.installs = append(w.installs, next)
+	s.installs = append(s.installs, next)
 }
 
-func (w *world) putCluster(name string, change func(*rollouts.Cluster)) {
-	next := maps.Clone(w.clusters())
+func (s *simulation) putCluster(name string, change func(*rollouts.Cluster)) {
+	next := maps.Clone(s.clusters())
 	if change == nil {
 		delete(next, name)
 	} else {
@@ -177,12 +177,12 @@ func (w *world) putCluster(name string, change func(*rollouts.Cluster)) {
 		change(&c)
 		next[name] = c
 	}
-	w.fleet = append(w.fleet, next)
-	w.writes++
+	s.fleet = append(s.fleet, next)
+	s.writes++
 }
 
 // putRollout writes a rollout if it is still at the version that was read.
-func (w *world) putRollout(r *rollout, read string, change func(*v1alpha1.OperatorRollout)) bool {
+func (s *simulation) putRollout(r *rollout, read string, change func(*v1alpha1.OperatorRollout)) bool {
 	if r.now().ResourceVersion != read {
 		return false
 	}
@@ -190,89 +190,89 @@ func (w *world) putRollout(r *rollout, read string, change func(*v1alpha1.Operat
 	change(next)
 	next.ResourceVersion = strconv.Itoa(len(r.history) + 1)
 	r.history = append(r.history, next)
-	w.writes++
+	s.writes++
 	return true
 }
 
-func (w *world) startRollout(strategy v1alpha1.RolloutStrategy) {
-	n := len(w.rollouts) + 1
+func (s *simulation) startRollout(strategy v1alpha1.RolloutStrategy) {
+	n := len(s.rollouts) + 1
 	ro := &v1alpha1.OperatorRollout{}
 	ro.Name, ro.UID, ro.ResourceVersion = fmt.Sprintf("echo-%d", n), types.UID(fmt.Sprintf("uid-%d", n)), "1"
 	ro.Spec = v1alpha1.OperatorRolloutSpec{
-		Operator: v1alpha1.LocalReference{Name: w.operator}, Revision: int64(n),
+		Operator: v1alpha1.LocalReference{Name: s.operator}, Revision: int64(n),
 		Release:  v1alpha1.Release{Package: "echo", Version: fmt.Sprintf("1.%d.0", n)},
 		Strategy: strategy,
 	}
 	ro.Spec.ClusterSelector.MatchLabels = map[string]string{"fleet": "yes"}
-	w.rollouts = append(w.rollouts, &rollout{
+	s.rollouts = append(s.rollouts, &rollout{
 		history: []*v1alpha1.OperatorRollout{ro}, ever: map[string]map[string]bool{},
 		touched: map[string]map[string]bool{},
 	})
-	w.writes++
-	w.log("start %s with %d waves", ro.Name, len(strategy.Waves))
+	s.writes++
+	s.log("start %s with %d waves", ro.Name, len(strategy.Waves))
 }
 
-func (w *world) setOnline(name string, online bool) {
-	w.putCluster(name, func(c *rollouts.Cluster) {
+func (s *simulation) setOnline(name string, online bool) {
+	s.putCluster(name, func(c *rollouts.Cluster) {
 		if online && !c.Online {
-			c.OnlineSince = w.now
+			c.OnlineSince = s.now
 		}
 		c.Online = online
 	})
 }
 
 // entry is the ledger's entry for the stamp that an install carries now.
-func (w *world) entry(i install) *ledgerEntry {
-	return w.ledger[ledgerKey{i.Cluster, i.uid, i.Stamp.RolloutUID}]
+func (s *simulation) entry(i install) *ledgerEntry {
+	return s.ledger[ledgerKey{i.Cluster, i.uid, i.Stamp.RolloutUID}]
 }
 
 // work lets the agent of a cluster do one thing.
-func (w *world) work(cluster string) {
-	i, exists := w.present()[cluster]
-	c, enrolled := w.clusters()[cluster]
+func (s *simulation) work(cluster string) {
+	i, exists := s.present()[cluster]
+	c, enrolled := s.clusters()[cluster]
 	if exists && (i.Deleting || !enrolled) {
 		if c.Online || !enrolled {
-			w.putInstall(cluster, nil)
-			w.log("%s: install is gone", cluster)
+			s.putInstall(cluster, nil)
+			s.log("%s: install is gone", cluster)
 		}
 		return
 	}
 	if !exists || !c.Online || i.Stamp.RolloutUID == "" {
 		return
 	}
-	a := w.agents[cluster]
+	a := s.agents[cluster]
 	if a == nil || a.uid != i.uid {
 		a = &agent{uid: i.uid}
-		w.agents[cluster] = a
+		s.agents[cluster] = a
 	}
 	if i.revision < a.acted {
-		w.violate("%s: the stamp went back from revision %d to %d", cluster, a.acted, i.revision)
+		s.violate("%s: the stamp went back from revision %d to %d", cluster, a.acted, i.revision)
 		return
 	}
 	if a.stamp != i.Stamp {
 		a.acted, a.stamp = i.revision, i.Stamp
-		a.outcome, a.due = w.fate()
-		if w.good[i.Stamp.Hash] {
-			a.outcome, a.due = success, w.now.Add(time.Duration(5+w.rng.IntN(60))*time.Second)
+		a.outcome, a.due = s.fate()
+		if s.good[i.Stamp.Hash] {
+			a.outcome, a.due = success, s.now.Add(time.Duration(5+s.rng.IntN(60))*time.Second)
 		}
 		return
 	}
-	if !a.due.IsZero() && !w.now.Before(a.due) {
-		w.report(cluster, a, i)
+	if !a.due.IsZero() && !s.now.Before(a.due) {
+		s.report(cluster, a, i)
 	}
 }
 
 // fate draws what becomes of an admission, and when.
-func (w *world) fate() (outcome, time.Time) {
-	soon := w.now.Add(time.Duration(5+w.rng.IntN(60)) * time.Second)
-	late := w.now.Add(time.Duration(100+w.rng.IntN(500)) * time.Second)
-	n := w.rng.IntN(100)
+func (s *simulation) fate() (outcome, time.Time) {
+	soon := s.now.Add(time.Duration(5+s.rng.IntN(60)) * time.Second)
+	late := s.now.Add(time.Duration(100+s.rng.IntN(500)) * time.Second)
+	n := s.rng.IntN(100)
 	switch {
-	case w.dies:
+	case s.dies:
 		return success, soon
-	case w.bad && n < 50, !w.bad && n >= 95:
+	case s.bad && n < 50, !s.bad && n >= 95:
 		return stall, soon
-	case w.bad, !w.bad && n >= 92:
+	case s.bad, !s.bad && n >= 92:
 		return silence, time.Time{}
 	case n >= 85:
 		return stallThenRecover, soon
@@ -282,79 +282,79 @@ func (w *world) fate() (outcome, time.Time) {
 	return success, soon
 }
 
-func (w *world) report(cluster string, a *agent, i install) {
-	e := w.entry(i)
+func (s *simulation) report(cluster string, a *agent, i install) {
+	e := s.entry(i)
 	a.due = time.Time{}
 	switch a.outcome {
 	case success:
 		anew := !i.isUpdated()
-		w.putInstall(cluster, func(i *install) { i.Stalled, i.Ready, i.SucceededHash = false, true, i.Stamp.Hash })
+		s.putInstall(cluster, func(i *install) { i.Stalled, i.Ready, i.SucceededHash = false, true, i.Stamp.Hash })
 		e.released = true
-		if w.lastRan != nil {
-			w.lastRan[cluster] = i.Stamp.Hash
+		if s.lastRan != nil {
+			s.lastRan[cluster] = i.Stamp.Hash
 		}
 		if anew {
-			e.succeededAt, e.succeededRV = w.now, w.present()[cluster].rv
+			e.succeededAt, e.succeededRV = s.now, s.present()[cluster].rv
 		}
-		w.log("%s: succeeded", cluster)
-		if w.dies && !w.good[i.Stamp.Hash] {
-			a.outcome, a.due = death, w.now.Add(time.Duration(w.rng.IntN(30))*time.Second)
+		s.log("%s: succeeded", cluster)
+		if s.dies && !s.good[i.Stamp.Hash] {
+			a.outcome, a.due = death, s.now.Add(time.Duration(s.rng.IntN(30))*time.Second)
 		}
 	case recovery:
-		w.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = false, true })
-		w.log("%s: is Ready again", cluster)
+		s.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = false, true })
+		s.log("%s: is Ready again", cluster)
 	case death:
-		w.putInstall(cluster, func(i *install) { i.Ready = false })
-		w.log("%s: is not Ready any more", cluster)
+		s.putInstall(cluster, func(i *install) { i.Ready = false })
+		s.log("%s: is not Ready any more", cluster)
 	case stall, stallThenRecover:
-		w.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = true, false })
+		s.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = true, false })
 		e.released = true
-		w.log("%s: stalled", cluster)
+		s.log("%s: stalled", cluster)
 		if a.outcome == stallThenRecover {
-			a.outcome, a.due = success, w.now.Add(time.Duration(w.rng.IntN(200))*time.Second)
+			a.outcome, a.due = success, s.now.Add(time.Duration(s.rng.IntN(200))*time.Second)
 		}
 	}
 }
 
 // pass lets time pass. Pods die on time.
-func (w *world) pass(d time.Duration) {
-	w.now = w.now.Add(d)
-	for _, name := range slices.Sorted(maps.Keys(w.present())) {
-		a, i := w.agents[name], w.present()[name]
+func (s *simulation) pass(d time.Duration) {
+	s.now = s.now.Add(d)
+	for _, name := range slices.Sorted(maps.Keys(s.present())) {
+		a, i := s.agents[name], s.present()[name]
 		if a != nil && a.outcome == death && a.uid == i.uid && a.stamp == i.Stamp && !a.due.IsZero() &&
-			!w.now.Before(a.due) {
-			w.report(name, a, i)
+			!s.now.Before(a.due) {
+			s.report(name, a, i)
 		}
 	}
 }
 
 // sicken makes an updated cluster not Ready for a while, or for good.
-func (w *world) sicken(cluster string) {
-	i, a := w.present()[cluster], w.agents[cluster]
-	if a == nil || a.uid != i.uid || a.stamp != i.Stamp || !i.isUpdated() || !i.Ready || !w.clusters()[cluster].Online {
+func (s *simulation) sicken(cluster string) {
+	i, a := s.present()[cluster], s.agents[cluster]
+	if a == nil || a.uid != i.uid || a.stamp != i.Stamp || !i.isUpdated() || !i.Ready || !s.clusters()[cluster].Online {
 		return
 	}
-	stalls := w.rng.IntN(3) == 0
-	w.putInstall(cluster, func(i *install) { i.Ready, i.Stalled = false, stalls })
-	a.outcome, a.due = recovery, w.now.Add(time.Duration(5+w.rng.IntN(100))*time.Second)
-	if w.rng.IntN(8) == 0 {
+	stalls := s.rng.IntN(3) == 0
+	s.putInstall(cluster, func(i *install) { i.Ready, i.Stalled = false, stalls })
+	a.outcome, a.due = recovery, s.now.Add(time.Duration(5+s.rng.IntN(100))*time.Second)
+	if s.rng.IntN(8) == 0 {
 		a.due = time.Time{}
 	}
-	w.log("%s: falls sick until %s", cluster, a.due.Format("15:04:05"))
+	s.log("%s: falls sick until %s", cluster, a.due.Format("15:04:05"))
 }
 
 // takeOut lets the operator controller delete installs that are not wanted.
-func (w *world) takeOut() {
-	for _, name := range slices.Sorted(maps.Keys(w.present())) {
-		c, enrolled := w.clusters()[name]
-		if !w.present()[name].Deleting && (!enrolled || c.Deleting || c.Labels["fleet"] != "yes") {
-			w.putInstall(name, func(i *install) { i.Deleting = true })
-			w.log("%s: install is being deleted", name)
+func (s *simulation) takeOut() {
+	for _, name := range slices.Sorted(maps.Keys(s.present())) {
+		c, enrolled := s.clusters()[name]
+		if !s.present()[name].Deleting && (!enrolled || c.Deleting || c.Labels["fleet"] != "yes") {
+			s.putInstall(name, func(i *install) { i.Deleting = true })
+			s.log("%s: install is being deleted", name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.clusters())) {
-		if _, has := w.present()[name]; !has && w.clusters()[name].Deleting {
-			w.putCluster(name, nil)
+	for _, name := range slices.Sorted(maps.Keys(s.clusters())) {
+		if _, has := s.present()[name]; !has && s.clusters()[name].Deleting {
+			s.putCluster(name, nil)
 		}
 	}
 }

@@ -48,19 +48,19 @@ var domains = map[string][]string{
 	series.Vantage: {"agent"},
 }
 
-// world makes the history that ends at a time.
-type world struct {
+// fixture makes the history that ends at a time.
+type fixture struct {
 	end time.Time
 	out []prometheus.History
 }
 
-func newWorld(end time.Time) []prometheus.History {
-	w := &world{end: end}
+func newFixture(end time.Time) []prometheus.History {
+	f := &fixture{end: end}
 	for _, s := range series.Exported() {
-		w.family(s.Name, s.Type, map[string]string{"job": "agent"}, append([]string{series.Cluster}, s.Labels...))
+		f.family(s.Name, s.Type, map[string]string{"job": "agent"}, append([]string{series.Cluster}, s.Labels...))
 	}
 	for _, s := range series.Hub() {
-		w.family(s.Name, s.Type, map[string]string{"job": "hub", "instance": "hub:8080"},
+		f.family(s.Name, s.Type, map[string]string{"job": "hub", "instance": "hub:8080"},
 			s.Labels)
 	}
 	for _, s := range series.Recorded() {
@@ -71,35 +71,35 @@ func newWorld(end time.Time) []prometheus.History {
 			windows = []string{""}
 		}
 		for _, window := range windows {
-			w.family(s.Name+window, s.Type, nil, s.Labels)
+			f.family(s.Name+window, s.Type, nil, s.Labels)
 		}
 	}
-	w.controllers()
-	w.probes()
-	w.alerts()
-	w.paging()
-	return w.out
+	f.controllers()
+	f.probes()
+	f.alerts()
+	f.paging()
+	return f.out
 }
 
-func (w *world) start() time.Time { return w.end.Add(-history) }
-func (w *world) half() time.Time  { return w.end.Add(-history / 2) }
+func (f *fixture) start() time.Time { return f.end.Add(-history) }
+func (f *fixture) half() time.Time  { return f.end.Add(-history / 2) }
 
 // family adds a series for each combination of values that the fleet has, and several for a histogram.
-func (w *world) family(name, kind string, fixed map[string]string, labels []string) {
+func (f *fixture) family(name, kind string, fixed map[string]string, labels []string) {
 	if kind != "histogram" {
-		w.product(name, fixed, labels)
+		f.product(name, fixed, labels)
 		return
 	}
-	w.product(name+"_count", fixed, labels)
-	w.product(name+"_sum", fixed, labels)
+	f.product(name+"_count", fixed, labels)
+	f.product(name+"_sum", fixed, labels)
 	for _, le := range []string{"1.0", "10.0", "+Inf"} {
 		bucket := maps.Clone(fixed)
 		bucket["le"] = le
-		w.product(name+"_bucket", bucket, labels)
+		f.product(name+"_bucket", bucket, labels)
 	}
 }
 
-func (w *world) product(name string, fixed map[string]string, labels []string) {
+func (f *fixture) product(name string, fixed map[string]string, labels []string) {
 	sets := []map[string]string{maps.Clone(fixed)}
 	if fixed == nil {
 		sets = []map[string]string{{}}
@@ -122,19 +122,19 @@ func (w *world) product(name string, fixed map[string]string, labels []string) {
 		if set["job"] == "agent" {
 			set["instance"] = set[series.Cluster] + ":8080"
 		}
-		w.add(name, set, func(at time.Time) (float64, bool) { return w.value(name, set, at), w.has(name, set, at) })
+		f.add(name, set, func(at time.Time) (float64, bool) { return f.value(name, set, at), f.has(name, set, at) })
 	}
 }
 
 // add adds one series.
-func (w *world) add(name string, labels map[string]string, value func(time.Time) (float64, bool)) {
-	w.out = append(w.out, prometheus.History{Name: name, Labels: labels, From: w.start(), To: w.end, Interval: step,
+func (f *fixture) add(name string, labels map[string]string, value func(time.Time) (float64, bool)) {
+	f.out = append(f.out, prometheus.History{Name: name, Labels: labels, From: f.start(), To: f.end, Interval: step,
 		Value: value})
 }
 
 // has says whether a combination of labels is real at a time.
-func (w *world) has(name string, l map[string]string, at time.Time) bool {
-	second := !at.Before(w.half())
+func (f *fixture) has(name string, l map[string]string, at time.Time) bool {
+	second := !at.Before(f.half())
 	operator, cluster, version := l[series.Operator], l[series.Cluster], l[series.Version]
 	changed := operator == "echo" && l[series.OperatorNamespace] == "staging"
 	running := old
@@ -169,7 +169,7 @@ func (w *world) has(name string, l map[string]string, at time.Time) bool {
 	case series.RolloutInfo, series.RolloutChangeStart:
 		return version == next
 	case series.RolloutPhase:
-		paused := second && at.Before(w.half().Add(10*time.Minute))
+		paused := second && at.Before(f.half().Add(10*time.Minute))
 		return l[series.Phase] == map[bool]string{true: "Paused", false: "Progressing"}[paused]
 	case series.RolloutWavePhase:
 		return l[series.Phase] == map[string]string{"canary": "Verified", "production": "Updating"}[l[series.Wave]]
@@ -178,11 +178,11 @@ func (w *world) has(name string, l map[string]string, at time.Time) bool {
 }
 
 // value is what a series says at a time. Counters grow by one a minute.
-func (w *world) value(name string, l map[string]string, at time.Time) float64 {
-	minutes := at.Sub(w.start()).Minutes()
+func (f *fixture) value(name string, l map[string]string, at time.Time) float64 {
+	minutes := at.Sub(f.start()).Minutes()
 	switch {
 	case strings.HasSuffix(name, "_timestamp_seconds"):
-		return float64(w.half().Unix())
+		return float64(f.half().Unix())
 	case strings.HasSuffix(name, "_total"), strings.HasSuffix(name, "_count"), strings.HasSuffix(name, "_sum"),
 		strings.HasSuffix(name, "_bucket"):
 		if l["le"] == "1.0" {
@@ -194,7 +194,7 @@ func (w *world) value(name string, l map[string]string, at time.Time) float64 {
 	}
 	switch name {
 	case series.SLOBudgetLeft:
-		if w.has(series.SLOEdited, l, w.half()) {
+		if f.has(series.SLOEdited, l, f.half()) {
 			return -0.2
 		}
 		return 0.9
@@ -207,7 +207,7 @@ func (w *world) value(name string, l map[string]string, at time.Time) float64 {
 	case series.SLOGuard:
 		return 2.5
 	case series.SLIBad:
-		if w.has(series.SLIBadSlice, l, at) {
+		if f.has(series.SLIBadSlice, l, at) {
 			return 1
 		}
 		return 0
@@ -217,33 +217,33 @@ func (w *world) value(name string, l map[string]string, at time.Time) float64 {
 
 // controllers are what controller-runtime, client-go and Go itself export of hub, agents and operators, and API servers
 // of the operators' webhooks.
-func (w *world) controllers() {
+func (f *fixture) controllers() {
 	for _, cluster := range domains[series.Cluster] {
 		for _, job := range []map[string]string{
 			{"job": "agent", "instance": cluster + ":8080"}, {"job": "hub", "instance": "hub:8080"},
 			{"job": "operators", "instance": cluster + "-echo:8080"},
 		} {
 			job[series.Cluster], job[series.Namespace] = cluster, "ns-echo"
-			w.controller(job)
+			f.controller(job)
 		}
 		api := map[string]string{"job": "apiserver", "instance": cluster + ":6443", series.Cluster: cluster,
 			series.Name: domains[series.Name][0]}
-		w.one(series.AdmissionRequestsTotal, api, map[string]string{"code": "200"})
-		w.one(series.AdmissionRejectionCount, api, map[string]string{"error_type": series.AdmissionCallingError})
-		w.one(series.AdmissionFailOpenCount, api)
+		f.one(series.AdmissionRequestsTotal, api, map[string]string{"code": "200"})
+		f.one(series.AdmissionRejectionCount, api, map[string]string{"error_type": series.AdmissionCallingError})
+		f.one(series.AdmissionFailOpenCount, api)
 		kubelet := map[string]string{"job": "kubelet", "instance": cluster + ":10250", series.Cluster: cluster,
 			series.Namespace: "ns-echo"}
 		for _, name := range []string{series.ContainerMemory, series.ContainerMemoryLimit, series.ContainerThrottled,
 			series.ContainerPeriods} {
-			w.one(name, kubelet, map[string]string{"pod": "controller-0", "container": "manager"})
+			f.one(name, kubelet, map[string]string{"pod": "controller-0", "container": "manager"})
 		}
 		for _, name := range []string{series.VolumeAvailable, series.VolumeCapacity} {
-			w.one(name, kubelet, map[string]string{series.VolumeClaim: "data"})
+			f.one(name, kubelet, map[string]string{series.VolumeClaim: "data"})
 		}
 	}
 }
 
-func (w *world) controller(job map[string]string) {
+func (f *fixture) controller(job map[string]string) {
 	for name, more := range map[string]map[string]string{
 		series.ReconcileTotal:       {"controller": "install", "result": "success"},
 		series.ReconcileErrorsTotal: {"controller": "install"}, series.ReconcilePanicsTotal: {"controller": "install"},
@@ -253,40 +253,40 @@ func (w *world) controller(job map[string]string) {
 			"host": "api"},
 		"process_resident_memory_bytes": nil, "process_cpu_seconds_total": nil, "go_goroutines": nil,
 	} {
-		w.one(name, job, more)
+		f.one(name, job, more)
 	}
 	for _, code := range []string{"200", "500"} {
-		w.one(series.WebhookRequestsTotal, job, map[string]string{"webhook": "/mutate", "code": code})
+		f.one(series.WebhookRequestsTotal, job, map[string]string{"webhook": "/mutate", "code": code})
 	}
 	for _, le := range []string{"1.0", "10.0", "+Inf"} {
-		w.one(series.ReconcileTimeBucket, job, map[string]string{"controller": "install", "le": le})
-		w.one("workqueue_queue_duration_seconds_bucket", job, map[string]string{"name": "install", "le": le})
+		f.one(series.ReconcileTimeBucket, job, map[string]string{"controller": "install", "le": le})
+		f.one("workqueue_queue_duration_seconds_bucket", job, map[string]string{"name": "install", "le": le})
 	}
 }
 
 // one adds a series that is there all the time.
-func (w *world) one(name string, labels ...map[string]string) {
+func (f *fixture) one(name string, labels ...map[string]string) {
 	all := map[string]string{}
 	for _, some := range labels {
 		maps.Copy(all, some)
 	}
-	w.add(name, all, func(at time.Time) (float64, bool) { return w.value(name, all, at), true })
+	f.add(name, all, func(at time.Time) (float64, bool) { return f.value(name, all, at), true })
 }
 
-func (w *world) probes() {
+func (f *fixture) probes() {
 	for _, name := range []string{
 		series.ProbeSuccess, series.ProbeDuration, series.ProbeHTTPStatusCode, series.ProbeSSLEarliestExpiry,
 		series.ProbeDNSLookupTime,
 	} {
-		w.product(name, map[string]string{"job": "agent"},
+		f.product(name, map[string]string{"job": "agent"},
 			append([]string{series.Cluster}, series.OfOperator(series.Probe, series.Vantage)...))
 	}
-	w.product(series.ProbeHTTPDuration, map[string]string{"job": "agent", "phase": "connect"},
+	f.product(series.ProbeHTTPDuration, map[string]string{"job": "agent", "phase": "connect"},
 		append([]string{series.Cluster}, series.OfOperator(series.Probe, series.Vantage)...))
 }
 
 // alerts are a cluster's page and ticket, and a release's page.
-func (w *world) alerts() {
+func (f *fixture) alerts() {
 	base := map[string]string{"alertstate": "firing", series.OperatorNamespace: "staging", series.Operator: "echo",
 		series.SLI: "csv", series.SLO: "staging/echo/csv", series.Team: "payments"}
 	for _, labels := range []map[string]string{
@@ -297,34 +297,34 @@ func (w *world) alerts() {
 		{"alertname": "BellwetherReleaseSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeRelease,
 			series.Version: next},
 	} {
-		w.one("ALERTS", base, labels)
+		f.one("ALERTS", base, labels)
 	}
 }
 
 // paging is what Prometheus and Alertmanager export of themselves.
-func (w *world) paging() {
+func (f *fixture) paging() {
 	self := map[string]string{"job": "prometheus", "instance": "prometheus:9090"}
 	for _, name := range []string{"iterations_missed_total", "last_duration_seconds",
 		"last_evaluation_timestamp_seconds"} {
-		w.one("prometheus_rule_group_"+name, self, map[string]string{"rule_group": "/rules/slo.yaml;bellwether-sli"})
+		f.one("prometheus_rule_group_"+name, self, map[string]string{"rule_group": "/rules/slo.yaml;bellwether-sli"})
 	}
-	w.one("prometheus_rule_evaluation_failures_total", self,
+	f.one("prometheus_rule_evaluation_failures_total", self,
 		map[string]string{"rule_group": "/rules/slo.yaml;bellwether-sli"})
 	for _, name := range []string{"alertmanagers_discovered", "dropped_total"} {
-		w.one("prometheus_notifications_"+name, self)
+		f.one("prometheus_notifications_"+name, self)
 	}
 	for _, name := range []string{"sent_total", "errors_total"} {
-		w.one("prometheus_notifications_"+name, self, map[string]string{"alertmanager": "http://alertmanager:9093"})
+		f.one("prometheus_notifications_"+name, self, map[string]string{"alertmanager": "http://alertmanager:9093"})
 	}
 	manager := map[string]string{"job": "alertmanager", "instance": "alertmanager:9093"}
-	w.one("alertmanager_config_last_reload_successful", manager)
-	w.one("alertmanager_silences", manager, map[string]string{"state": "active"})
-	w.one("alertmanager_alerts", manager, map[string]string{"state": "suppressed"})
+	f.one("alertmanager_config_last_reload_successful", manager)
+	f.one("alertmanager_silences", manager, map[string]string{"state": "active"})
+	f.one("alertmanager_alerts", manager, map[string]string{"state": "suppressed"})
 	pager := map[string]string{"integration": "pagerduty"}
-	w.one("alertmanager_notifications_total", manager, pager)
-	w.one("alertmanager_notifications_failed_total", manager, pager, map[string]string{"reason": "authError"})
+	f.one("alertmanager_notifications_total", manager, pager)
+	f.one("alertmanager_notifications_failed_total", manager, pager, map[string]string{"reason": "authError"})
 	for _, le := range []string{"1.0", "10.0", "+Inf"} {
-		w.one("alertmanager_notification_latency_seconds_bucket", manager, pager, map[string]string{"le": le})
+		f.one("alertmanager_notification_latency_seconds_bucket", manager, pager, map[string]string{"le": le})
 	}
 }
 
@@ -337,7 +337,7 @@ func names(all []prometheus.History) map[string]bool {
 	return out
 }
 
-// check finds mistakes of the world itself: the same series twice, or one that is never there.
+// check finds mistakes of the fixture itself: the same series twice, or one that is never there.
 func check(all []prometheus.History) error {
 	seen := map[string]bool{}
 	present := map[string]bool{}
