@@ -14,10 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 func binaries(t *testing.T) map[string]string {
@@ -66,43 +65,37 @@ func post(ctx context.Context, s *alertmanager.Server, name string, ends time.Ti
 	return s.Post(ctx, alertmanager.PostableAlert{Labels: map[string]string{"alertname": name}, EndsAt: ends})
 }
 
-// eventually polls until groups have had exactly these statuses.
+// eventually waits until groups have had exactly these statuses.
 func eventually(t *testing.T, w *alertmanager.Webhooks, want ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	testenv.Eventually(t, patience, "notifications", func(context.Context) error {
 		var got []string
 		for _, n := range w.At("/hook") {
 			got = append(got, n.GroupLabels["alertname"]+" "+n.Status)
 		}
-		if slices.Equal(got, want) {
-			return
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("%w: %q, want %q", errNotYet, got, want)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("notifications: %q, want %q", got, want)
-		}
-	}
+		return nil
+	})
 }
 
 // untilNoted waits until Alertmanager has noted its first notification, which it does after the receiver has it: it
 // looks at the group again only then, and its second look reads the log of notifications a second time.
 func untilNoted(t *testing.T, s *alertmanager.Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	testenv.Eventually(t, patience, "the notification is noted", func(ctx context.Context) error {
 		reads, err := s.Counter(ctx, "alertmanager_nflog_queries_total")
-		return reads >= 2, err
+		if err == nil && reads < 2 {
+			err = fmt.Errorf("%w: the log was read %v times", errNotYet, reads)
+		}
+		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
+
+const patience = 5 * time.Minute
+
+var errNotYet = errors.New("not yet")
 
 // TestNotifies follows an alert over a restart, which must not notify again.
 func TestNotifies(t *testing.T) {

@@ -5,6 +5,7 @@ package dashboards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // alwaysFiring are three alerts in a group that is named as ours are.
@@ -114,23 +116,16 @@ func silence(t *testing.T, manager *alertmanager.Server, alertname string) {
 	}
 }
 
-// eventually polls until a query returns something.
+// eventually waits until a query returns something.
 func eventually(t *testing.T, server *prometheus.Server, where, promql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	testenv.Eventually(t, 5*time.Minute, where, func(ctx context.Context) error {
 		found, err := server.Query(ctx, promql, time.Time{})
-		if err == nil && len(found) > 0 {
-			return
+		if err == nil && len(found) == 0 {
+			err = fmt.Errorf("%w: %s", errNothing, promql)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Errorf("%s returns nothing (%v):\n%s", where, err, promql)
-			return
-		}
-	}
+		return err
+	})
 }
+
+var errNothing = errors.New("nothing is returned")

@@ -236,14 +236,17 @@ func (o *operator) install(cluster string) *v1alpha1.OperatorInstall {
 // online waits for a cluster to be online, or offline.
 func (o *operator) online(cluster string, want bool) {
 	o.t.Helper()
-	fc := &v1alpha1.FleetCluster{}
-	if err := wait.PollUntilContextTimeout(o.t.Context(), look, patience, true,
-		func(ctx context.Context) (bool, error) {
-			err := o.hub.Get(ctx, client.ObjectKey{Name: cluster}, fc)
-			return err == nil && conditions.IsTrue(fc.Status.Conditions, v1alpha1.ConditionOnline) == want, nil
-		}); err != nil {
-		o.t.Fatalf("cluster %s does not become online=%v: %+v", cluster, want, fc.Status.Conditions)
-	}
+	testenv.Eventually(o.t, patience, fmt.Sprintf("cluster %s is online: %t", cluster, want),
+		func(ctx context.Context) error {
+			fc := &v1alpha1.FleetCluster{}
+			if err := o.hub.Get(ctx, client.ObjectKey{Name: cluster}, fc); err != nil {
+				return err
+			}
+			if conditions.IsTrue(fc.Status.Conditions, v1alpha1.ConditionOnline) != want {
+				return fmt.Errorf("not yet: %+v", fc.Status.Conditions)
+			}
+			return nil
+		})
 }
 
 // bellwether runs the command line and returns its output and exit status.

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,6 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // Services of PagerDuty, and the namespaces whose policies page them.
@@ -228,23 +231,15 @@ func (f *fixture) until(what string, done func(pagerduty.Ledger) bool) pagerduty
 	if f.times == nil {
 		limit = patienceOfHub
 	}
-	ctx, cancel := context.WithTimeout(f.t.Context(), limit)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		ledger := f.events.Ledger()
-		if done(ledger) {
-			return ledger
+	var ledger pagerduty.Ledger
+	testenv.Eventually(f.t, limit, what, func(context.Context) error {
+		if ledger = f.events.Ledger(); done(ledger) {
+			return nil
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			var out bytes.Buffer
-			_ = ledger.Print(&out)
-			f.t.Fatalf("%s: it did not happen:\n%s", what, out.String())
-		}
-	}
+		var out bytes.Buffer
+		return errors.Join(ledger.Print(&out), fmt.Errorf("it did not happen:\n%s", out.String()))
+	})
+	return ledger
 }
 
 // in counts the incidents in a state.

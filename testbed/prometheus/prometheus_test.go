@@ -71,30 +71,10 @@ func start(t *testing.T, opts prometheus.Options) *prometheus.Server {
 	return s
 }
 
-// poll waits for a check that passes.
-func poll(t *testing.T, s *prometheus.Server, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("%v; log:\n%s", err, s.Process().Tail())
-		}
-	}
-}
-
-// eventually polls until a query gives one value.
+// eventually waits until a query gives one value.
 func eventually(t *testing.T, s *prometheus.Server, promql string, want float64) {
 	t.Helper()
-	poll(t, s, func(ctx context.Context) error {
+	testenv.Eventually(t, limit, promql, func(ctx context.Context) error {
 		found, err := s.Query(ctx, promql, time.Time{})
 		if err != nil || len(found) != 1 || float64(found[0].Value) != want {
 			return fmt.Errorf("%s gives %v (%w), want %v", promql, found, err, want)
@@ -155,7 +135,7 @@ func TestFailingRuleIsNamed(t *testing.T) {
 		Jobs:  []prometheus.Job{{Name: "fixed", Targets: []string{strings.TrimPrefix(target.URL, "http://")}}},
 	})
 	eventually(t, s, "count(of_a_target)", 2)
-	poll(t, s, func(ctx context.Context) error {
+	testenv.Eventually(t, limit, "what was discovered", func(ctx context.Context) error {
 		_, err := s.Evaluated(ctx)
 		if err != nil && !errors.Is(err, prometheus.ErrUnevaluated) &&
 			strings.Contains(err.Error(), "rule target:doubled of doubles: ") {

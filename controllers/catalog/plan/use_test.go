@@ -287,16 +287,16 @@ func TestBlockedVersions(t *testing.T) {
 			packages["echo"] = p
 			got := plan.Next(plan.Input{Now: now, Catalog: inUse(test.blocks...), Digest: "sha256:1", InUse: packages,
 				Users: test.users})
-			var got []string
+			var versions []string
 			for _, b := range got.Status.BlockedVersions {
 				origin := string(b.Origin)
 				if b.Expired {
 					origin += " expired"
 				}
-				got = append(got, fmt.Sprintf("%s %s %s %d %v %s", b.Package, b.Version, origin, b.Clusters,
+				versions = append(versions, fmt.Sprintf("%s %s %s %d %v %s", b.Package, b.Version, origin, b.Clusters,
 					b.ClusterNames, b.Proposal))
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
+			if diff := cmp.Diff(test.want, versions); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			c := conditions.Get(got.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse)

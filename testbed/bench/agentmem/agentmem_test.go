@@ -9,6 +9,7 @@ package agentmem
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -189,13 +190,16 @@ func most(b *testing.B, p *process.Process) float64 {
 }
 
 func eventually(b *testing.B, what string, holds func() bool) {
-	if err := wait.PollUntilContextTimeout(b.Context(), time.Second, patience, true,
-		func(context.Context) (bool, error) {
-			return holds(), nil
-		}); err != nil {
-		b.Fatalf("%s: %v", what, err)
-	}
+	b.Helper()
+	testenv.Eventually(b, patience, what, func(context.Context) error {
+		if !holds() {
+			return errNotYet
+		}
+		return nil
+	})
 }
+
+var errNotYet = errors.New("not yet")
 
 func must(b *testing.B, err error) {
 	b.Helper()

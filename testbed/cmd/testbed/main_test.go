@@ -21,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 	"github.com/bellwether-dev/bellwether/testbed/runs"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // asProgram makes the test binary behave as the program itself.
@@ -77,17 +78,15 @@ func call(t *testing.T, args ...string) string {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	deadline := time.After(limit)
-	for !ok() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatal("not in time: " + what)
+	testenv.Eventually(t, limit, what, func(context.Context) error {
+		if !ok() {
+			return errNotYet
 		}
-	}
+		return nil
+	})
 }
+
+var errNotYet = errors.New("not yet")
 
 // ensure builds what a hub needs, so that a cold cache does not count as slowness of the program.
 func ensure(t *testing.T) {
