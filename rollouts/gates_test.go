@@ -481,7 +481,10 @@ func TestGatesHoldTheWave(t *testing.T) {
 				"are bad",
 		},
 		"failed in the soak": {
-			given: func(t *testing.T, f *fixture) { f.judged(5*time.Minute, sloGate()); f.answer(t, sloResults(300, 0)) },
+			given: func(t *testing.T, f *fixture) {
+				f.judged(5*time.Minute, sloGate())
+				f.answer(t, sloResults(300, 0))
+			},
 			want: "Halted, one Verifying, two Waiting: gate budget of wave one failed: available: burn rate 30 " +
 				"within " +
 				"5m0s, at most 14.4 passes; 300 of 1000 measurements are bad; nothing more is admitted: set " +

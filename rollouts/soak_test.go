@@ -193,8 +193,11 @@ func TestSoakClock(t *testing.T) {
 			want:  clock{UpdatedAt: ago(0)},
 		},
 		"it does not for a cluster that was offline": {
-			given: func(f *fixture) { f.soaking(); f.ro.Status.Waves[0].Succeeded, f.ro.Status.Waves[0].Deferred = 1, 1 },
-			want:  clock{UpdatedAt: ago(time.Minute)},
+			given: func(f *fixture) {
+				f.soaking()
+				f.ro.Status.Waves[0].Succeeded, f.ro.Status.Waves[0].Deferred = 1, 1
+			},
+			want: clock{UpdatedAt: ago(time.Minute)},
 		},
 	}
 	for name, test := range tests {

@@ -95,7 +95,9 @@ func (l live) alive(hooks *alertmanager.Webhooks, minutes int) {
 }
 
 // startNotifying starts both servers, with a configuration in which an hour takes a minute.
-func startNotifying(t *testing.T, f *fixture, config string, hooks *alertmanager.Webhooks) (live, *alertmanager.Server) {
+func startNotifying(t *testing.T, f *fixture, config string, hooks *alertmanager.Webhooks) (
+	live, *alertmanager.Server,
+) {
 	t.Helper()
 	manager, err := alertmanager.Start(t.Context(), alertmanager.Options{
 		Dir: t.TempDir(), Binary: binary(t, build.Alertmanager),

@@ -122,8 +122,8 @@ func (r *recorder) seeInstalls(objects []runtime.Object) {
 	r.judge.See(time.Now(), installs...)
 }
 
-// seeCSVs remembers CSVs. The recorder follows several API servers, so the admission may be seen a little after the CSV:
-// it is looked up when the test ends.
+// seeCSVs remembers CSVs. The recorder follows several API servers, so the admission may be seen a little after the
+// CSV: it is looked up when the test ends.
 func (r *recorder) seeCSVs(cluster string, objects []runtime.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,8 @@ func TestClient(t *testing.T) {
 	key, pager := keyOf(t, s, "payments"), clientOf(t, s)
 	event := client.Event{
 		DedupKey: "web", Summary: "web 1.1.0 fails", Source: "hub", Severity: "critical",
-		Details: map[string]any{"clusters": 3}, Links: []client.Link{{URL: "https://example.com/runbook", Text: "Runbook"}},
+		Details: map[string]any{"clusters": 3},
+		Links:   []client.Link{{URL: "https://example.com/runbook", Text: "Runbook"}},
 	}
 	change := client.Change{
 		Summary: "wave 1 begins", Source: "hub", Time: time.Now(), Details: map[string]any{"wave": 1},
