@@ -22,7 +22,7 @@ func kept(in plan.Input, revision int64, holds ...v1alpha1.VersionHold) *v1alpha
 		Revision: revision, Wave: "rest", Hash: release.Hash(), Release: release}}
 }
 
-// found is the world of a new hub whose first rollout has just begun when cluster a
+// found is what a new hub finds whose first rollout has just begun when cluster a
 // reports what it keeps.
 func found(t *testing.T, revision int64, holds ...v1alpha1.VersionHold) plan.Input {
 	in := newInput(t)
