@@ -15,30 +15,30 @@ import (
 
 // seeFirst is what a hub sees of the operator that this one depends on: nil if it
 // depends on none.
-func (s *simulation) seeFirst(fresh bool) installs {
-	if !s.depends {
+func (sim *simulation) seeFirst(fresh bool) installs {
+	if !sim.depends {
 		return nil
 	}
-	history := s.peer.installs
+	history := sim.peer.installs
 	if fresh {
 		return history[len(history)-1]
 	}
-	return history[max(0, len(history)-1-s.rng.IntN(4))]
+	return history[max(0, len(history)-1-sim.rng.IntN(4))]
 }
 
 // withDependency is a cluster as a hub sees it that sees this of the other operator.
-func (s *simulation) withDependency(c rollouts.Cluster, first installs) rollouts.Cluster {
+func (sim *simulation) withDependency(c rollouts.Cluster, first installs) rollouts.Cluster {
 	if first == nil {
 		return c
 	}
 	d := holds.Dependency{Installs: map[string]*v1alpha1.OperatorInstall{}}
-	d.Name = s.peer.operator
+	d.Name = sim.peer.operator
 	if i, exists := first[c.Name]; exists {
-		o := i.object(s.peer)
+		o := i.object(sim.peer)
 		d.Installs[c.Name] = &o
 	}
 	found := []rollouts.Cluster{{Name: c.Name}}
-	holds.Set(holds.Input{Now: s.now, Operator: s.reference(), Dependencies: []holds.Dependency{d}}, found)
+	holds.Set(holds.Input{Now: sim.now, Operator: sim.reference(), Dependencies: []holds.Dependency{d}}, found)
 	c.Holds = append(slices.Clone(c.Holds), found[0].Holds...)
 	return c
 }
@@ -61,22 +61,22 @@ func isMet(first installs, cluster string) bool {
 }
 
 // checkDependency is called for each new batch entry.
-func (s *simulation) checkDependency(p *hubPass, cluster string) {
-	if s.depends && !isMet(p.first, cluster) {
-		s.violate("%s is to be admitted, and operator %s, which comes first, was not seen to be Ready there", cluster,
-			s.peer.operator)
+func (sim *simulation) checkDependency(p *hubPass, cluster string) {
+	if sim.depends && !isMet(p.first, cluster) {
+		sim.violate("%s is to be admitted, and operator %s, which comes first, was not seen to be Ready there", cluster,
+			sim.peer.operator)
 	}
 }
 
 // isWaiting tells whether a cluster waits for the other operator, in truth.
-func (s *simulation) isWaiting(cluster string) bool {
-	return s.depends && !isMet(s.peer.present(), cluster)
+func (sim *simulation) isWaiting(cluster string) bool {
+	return sim.depends && !isMet(sim.peer.present(), cluster)
 }
 
 // hasWaiting tells whether a selected cluster that is not updated does.
-func (s *simulation) hasWaiting() bool {
-	for name, c := range s.clusters() {
-		if c.Labels["fleet"] == "yes" && s.isWaiting(name) && !s.present()[name].isUpdated() {
+func (sim *simulation) hasWaiting() bool {
+	for name, c := range sim.clusters() {
+		if c.Labels["fleet"] == "yes" && sim.isWaiting(name) && !sim.present()[name].isUpdated() {
 			return true
 		}
 	}

@@ -30,29 +30,29 @@ func (s schedule) at(now time.Time) (open bool, until time.Time) {
 }
 
 // schedules draws the windows of a simulation: none in most.
-func (s *simulation) schedules() {
-	if s.windows = map[string]schedule{}; s.rng.IntN(3) > 0 {
+func (sim *simulation) schedules() {
+	if sim.windows = map[string]schedule{}; sim.rng.IntN(3) > 0 {
 		return
 	}
 	for _, name := range []string{"canary", "prod", "other"} {
-		if s.rng.IntN(3) == 0 {
+		if sim.rng.IntN(3) == 0 {
 			continue
 		}
-		period := time.Duration(60+s.rng.IntN(300)) * time.Second
-		s.windows[name] = schedule{period: period, open: period / time.Duration(2+s.rng.IntN(3)),
-			phase: time.Duration(s.rng.IntN(600)) * time.Second}
+		period := time.Duration(60+sim.rng.IntN(300)) * time.Second
+		sim.windows[name] = schedule{period: period, open: period / time.Duration(2+sim.rng.IntN(3)),
+			phase: time.Duration(sim.rng.IntN(600)) * time.Second}
 	}
 }
 
 // windowOf is the schedule of a cluster, which goes by its name: labels change.
-func (s *simulation) windowOf(cluster string) schedule {
-	return s.windows[[]string{"canary", "prod", "other"}[int(cluster[len(cluster)-1])%3]]
+func (sim *simulation) windowOf(cluster string) schedule {
+	return sim.windows[[]string{"canary", "prod", "other"}[int(cluster[len(cluster)-1])%3]]
 }
 
 // withHolds is a cluster as a hub sees it: vetoes as of its cache, windows as of now.
-func (s *simulation) withHolds(c rollouts.Cluster) rollouts.Cluster {
+func (sim *simulation) withHolds(c rollouts.Cluster) rollouts.Cluster {
 	c.Holds = slices.Clone(c.Holds)
-	open, until := s.windowOf(c.Name).at(s.now)
+	open, until := sim.windowOf(c.Name).at(sim.now)
 	if open {
 		c.OpenUntil = until
 	} else {
@@ -63,12 +63,12 @@ func (s *simulation) withHolds(c rollouts.Cluster) rollouts.Cluster {
 
 // veto has the owner of a cluster refuse changes, or allow them again. On every other
 // cluster it is the release that does not fit, and then does.
-func (s *simulation) veto(cluster string) {
+func (sim *simulation) veto(cluster string) {
 	reason := v1alpha1.ReasonVetoed
 	if cluster[len(cluster)-1]%2 == 0 {
 		reason = v1alpha1.ReasonPreflightFailed
 	}
-	s.putCluster(cluster, func(c *rollouts.Cluster) {
+	sim.putCluster(cluster, func(c *rollouts.Cluster) {
 		if len(c.Holds) > 0 {
 			c.Holds = nil
 		} else {
@@ -78,18 +78,18 @@ func (s *simulation) veto(cluster string) {
 }
 
 // checkHolds is called before a stamp is written.
-func (s *simulation) checkHolds(p *hubPass, a rollouts.Action) {
-	if open, _ := s.windowOf(a.Cluster).at(s.now); !open && p.read.Spec.WindowOverride == nil {
-		s.violate("%s is admitted while its windows are closed", a.Cluster)
+func (sim *simulation) checkHolds(p *hubPass, a rollouts.Action) {
+	if open, _ := sim.windowOf(a.Cluster).at(sim.now); !open && p.read.Spec.WindowOverride == nil {
+		sim.violate("%s is admitted while its windows are closed", a.Cluster)
 	}
 	for _, c := range p.in.Clusters {
 		if c.Name == a.Cluster && isHeld(p.read, c) {
-			s.violate("%s is admitted and was seen held back: %+v", a.Cluster, c.Holds)
+			sim.violate("%s is admitted and was seen held back: %+v", a.Cluster, c.Holds)
 		}
 	}
 	for _, e := range p.read.Status.Batch.Clusters {
 		if e.Cluster == a.Cluster && e.Held {
-			s.violate("%s is admitted by an entry that is held", a.Cluster)
+			sim.violate("%s is admitted by an entry that is held", a.Cluster)
 		}
 	}
 }

@@ -70,11 +70,11 @@ func (h *hub) step(s *simulation, fresh bool) {
 }
 
 // choose prefers the newest rollout.
-func (s *simulation) choose() *rollout {
-	if s.rng.IntN(4) == 0 {
-		return s.rollouts[s.rng.IntN(len(s.rollouts))]
+func (sim *simulation) choose() *rollout {
+	if sim.rng.IntN(4) == 0 {
+		return sim.rollouts[sim.rng.IntN(len(sim.rollouts))]
 	}
-	return s.latest()
+	return sim.latest()
 }
 
 func (h *hub) begin(s *simulation, r *rollout, fresh bool) {

@@ -47,13 +47,13 @@ func (r *rollout) maxFailures(wave string) int {
 
 // holders counts, in truth, the clusters of a wave that are being changed: by
 // this rollout, and by older ones.
-func (w *simulation) holders(r *rollout, wave string) (ours, older int) {
+func (sim *simulation) holders(r *rollout, wave string) (ours, older int) {
 	ro := r.now()
 	s, _ := strategyWave(ro, wave)
-	for _, i := range w.present() {
-		e := w.entry(i)
+	for _, i := range sim.present() {
+		e := sim.entry(i)
 		if i.Rollout != ro.Name || i.Wave != wave || e == nil || e.released ||
-			!w.now.Before(e.at.Add(s.Deadline.Duration)) {
+			!sim.now.Before(e.at.Add(s.Deadline.Duration)) {
 			continue
 		}
 		if i.Stamp.RolloutUID == string(ro.UID) {
@@ -66,50 +66,50 @@ func (w *simulation) holders(r *rollout, wave string) (ours, older int) {
 }
 
 // checkAdmission is called before a stamp is written.
-func (s *simulation) checkAdmission(p *hubPass, a rollouts.Action, at install) {
+func (sim *simulation) checkAdmission(p *hubPass, a rollouts.Action, at install) {
 	// What a person did after the hub made sure of the rollout comes too late
 	// for this one cluster.
 	r, ro := p.r, p.read
 	wave, place := strategyWave(ro, a.Wave)
 	if place < 0 {
-		s.violate("%s is admitted to wave %s, which is none of the strategy", a.Cluster, a.Wave)
+		sim.violate("%s is admitted to wave %s, which is none of the strategy", a.Cluster, a.Wave)
 		return
 	}
-	ours, older := s.holders(r, a.Wave)
-	if e := s.entry(at); e != nil && !e.released && s.now.Before(e.at.Add(wave.Deadline.Duration)) {
+	ours, older := sim.holders(r, a.Wave)
+	if e := sim.entry(at); e != nil && !e.released && sim.now.Before(e.at.Add(wave.Deadline.Duration)) {
 		older-- // it moves within its slot
 	}
 	if ro.Spec.Rollback != nil {
 		older = 0 // that is what is taken back
 	}
 	if limit := r.maxConcurrency(a.Wave); ours+older+1 > limit {
-		s.violate("%s: %d clusters of wave %s would be in progress, %d of them with an older rollout; %d may",
+		sim.violate("%s: %d clusters of wave %s would be in progress, %d of them with an older rollout; %d may",
 			a.Cluster, ours+older+1, a.Wave, older, limit)
 	}
 	for _, before := range ro.Status.Waves[:place] {
 		if before.VerifiedAt == nil {
-			s.violate("%s is admitted to wave %s before wave %s is verified", a.Cluster, a.Wave, before.Name)
+			sim.violate("%s is admitted to wave %s before wave %s is verified", a.Cluster, a.Wave, before.Name)
 		}
 	}
-	s.checkEntered(ro, a.Wave, place)
+	sim.checkEntered(ro, a.Wave, place)
 	if ro.Spec.Paused || ro.Spec.Abort != nil {
-		s.violate("%s is admitted while the rollout is stopped by a person", a.Cluster)
+		sim.violate("%s is admitted while the rollout is stopped by a person", a.Cluster)
 	}
 	if ro.Spec.Blocked != "" {
-		s.violate("%s is admitted to a blocked version", a.Cluster)
+		sim.violate("%s is admitted to a blocked version", a.Cluster)
 	}
 	for _, g := range wave.Gates {
 		if g.Approval != nil && !approved(ro, a.Wave, g.Name) {
-			s.violate("%s is admitted to wave %s without approval of gate %s", a.Cluster, a.Wave, g.Name)
+			sim.violate("%s is admitted to wave %s without approval of gate %s", a.Cluster, a.Wave, g.Name)
 		}
 	}
 	if !a.AdmittedAt.Equal(new(a.AdmittedAt.Rfc3339Copy())) {
-		s.violate("%s: the stamp's time does not survive the API", a.Cluster)
+		sim.violate("%s: the stamp's time does not survive the API", a.Cluster)
 	}
-	s.checkBadRelease(r, a)
-	s.checkHolds(p, a)
-	s.checkLock(a.Cluster)
-	s.checkPolicies(p, a.Wave)
+	sim.checkBadRelease(r, a)
+	sim.checkHolds(p, a)
+	sim.checkLock(a.Cluster)
+	sim.checkPolicies(p, a.Wave)
 }
 
 func approved(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
@@ -123,8 +123,8 @@ func approved(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
 
 // checkBadRelease: a release that succeeds nowhere reaches no more clusters
 // than may fail and may be in progress.
-func (s *simulation) checkBadRelease(r *rollout, a rollouts.Action) {
-	if !s.bad || s.dies || s.disturbed || s.good[r.now().Spec.Release.Hash()] {
+func (sim *simulation) checkBadRelease(r *rollout, a rollouts.Action) {
+	if !sim.bad || sim.dies || sim.disturbed || sim.good[r.now().Spec.Release.Hash()] {
 		return // what dies only in the soak may reach its whole wave
 	}
 	touched := len(r.touched[a.Wave])
@@ -132,57 +132,57 @@ func (s *simulation) checkBadRelease(r *rollout, a rollouts.Action) {
 		touched++
 	}
 	if limit := r.maxFailures(a.Wave) + r.maxConcurrency(a.Wave); touched > limit {
-		s.violate("a bad release reaches %d clusters of wave %s, %d are the limit", touched, a.Wave, limit)
+		sim.violate("a bad release reaches %d clusters of wave %s, %d are the limit", touched, a.Wave, limit)
 	}
 }
 
 // checkJoin: a late joiner belongs to a wave that selects it, and that did not
 // take a fixed share of the fleet.
-func (s *simulation) checkJoin(p *hubPass, a rollouts.Action) {
+func (sim *simulation) checkJoin(p *hubPass, a rollouts.Action) {
 	wave, _ := strategyWave(p.read, a.Wave)
 	for _, c := range p.in.Clusters {
 		if c.Name != a.Cluster {
 			continue
 		}
 		if wave.Selector != nil && wave.Selector.MatchLabels["stage"] != c.Labels["stage"] {
-			s.violate("%s joins wave %s, which does not select it", c.Name, a.Wave)
+			sim.violate("%s joins wave %s, which does not select it", c.Name, a.Wave)
 		}
 		if wave.Size != nil && wave.Size.Type == intstr.String {
-			s.violate("%s joins wave %s, which has its share", c.Name, a.Wave)
+			sim.violate("%s joins wave %s, which has its share", c.Name, a.Wave)
 		}
 	}
 }
 
 // checkStatus is called before a status is written.
-func (s *simulation) checkStatus(p *hubPass) {
+func (sim *simulation) checkStatus(p *hubPass) {
 	was, is := p.read.Status, p.d.Status
 	if was.Phase.Ended() && is.Phase != was.Phase && is.Phase != v1alpha1.RolloutRolledBack {
-		s.violate("%s was %s and is %s", p.read.Name, was.Phase, is.Phase)
+		sim.violate("%s was %s and is %s", p.read.Name, was.Phase, is.Phase)
 	}
 	var sum v1alpha1.WaveCounts
 	for i, wave := range is.Waves {
 		c := wave.WaveCounts
 		if c.Pending < 0 || c.Removed < 0 ||
 			c.Pending+c.InProgress+c.Succeeded+c.Failed+c.Deferred+c.Removed != c.Total {
-			s.violate("the counts of wave %s do not add up: %+v", wave.Name, c)
+			sim.violate("the counts of wave %s do not add up: %+v", wave.Name, c)
 		}
 		if gone := p.gone(wave); c.Removed != gone && !p.in.Newer {
-			s.violate("wave %s has %d removed clusters, %d were seen to be gone", wave.Name, c.Removed, gone)
+			sim.violate("wave %s has %d removed clusters, %d were seen to be gone", wave.Name, c.Removed, gone)
 		}
-		s.checkPace(p, wave)
+		sim.checkPace(p, wave)
 		sum.Total += c.Total
 		sum.Succeeded += c.Succeeded
 		if i < len(was.Waves) && c.Total < was.Waves[i].Total {
-			s.violate("wave %s shrank from %d to %d", wave.Name, was.Waves[i].Total, c.Total)
+			sim.violate("wave %s shrank from %d to %d", wave.Name, was.Waves[i].Total, c.Total)
 		}
 		if wave.VerifiedAt != nil && (i >= len(was.Waves) || was.Waves[i].VerifiedAt == nil) {
-			s.checkVerified(p, wave, i)
+			sim.checkVerified(p, wave, i)
 		}
 	}
 	if sum.Total != is.Clusters.Total || sum.Succeeded != is.Clusters.Succeeded {
-		s.violate("the counts of the waves do not add up to those of the rollout")
+		sim.violate("the counts of the waves do not add up to those of the rollout")
 	}
-	s.checkBatch(p)
+	sim.checkBatch(p)
 }
 
 // gone counts the members of a wave that the hub saw leave or could not see.
@@ -205,15 +205,15 @@ func (p *hubPass) gone(wave v1alpha1.WaveStatus) int32 {
 // the soak since each success is over. So a release that succeeds nowhere, or
 // whose pods die in the soak, never leaves a wave that tolerates less than the
 // failure of all.
-func (w *simulation) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
+func (sim *simulation) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 	s, _ := strategyWave(p.read, wave.Name)
 	for _, before := range p.d.Status.Waves[:place] {
 		if before.VerifiedAt == nil {
-			w.violate("wave %s is verified before wave %s", wave.Name, before.Name)
+			sim.violate("wave %s is verified before wave %s", wave.Name, before.Name)
 		}
 	}
-	w.checkGates(p, wave, s)
-	w.checkPolicyGates(p, wave)
+	sim.checkGates(p, wave, s)
+	sim.checkPolicyGates(p, wave)
 	soak := p.soak(s)
 	failed, size := 0, 0
 	paused := map[string]bool{}
@@ -221,41 +221,41 @@ func (w *simulation) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place i
 		paused[c.Name] = c.Paused
 	}
 	for _, i := range p.view {
-		if i.Rollout != p.read.Name || i.Wave != wave.Name || w.left[i.Cluster] {
+		if i.Rollout != p.read.Name || i.Wave != wave.Name || sim.left[i.Cluster] {
 			continue
 		}
 		size++
-		e := w.entry(i)
+		e := sim.entry(i)
 		if e == nil || i.Stamp.RolloutUID != string(p.read.UID) {
 			continue
 		}
 		now := p.in.Now
 		running := !i.Stalled && i.SucceededHash != i.Stamp.Hash && now.Before(e.at.Add(s.Deadline.Duration))
 		if running {
-			w.violate("wave %s is verified while %s is in progress", wave.Name, i.Cluster)
+			sim.violate("wave %s is verified while %s is in progress", wave.Name, i.Cluster)
 		}
 		sick := i.isUpdated() && !i.Ready && !paused[i.Cluster]
 		if sick && now.Sub(i.unreadySince) < s.UnreadyGrace.Duration && i.Stamp.Attempt == 0 {
-			w.violate("wave %s is verified while %s is not Ready, since %s", wave.Name, i.Cluster,
+			sim.violate("wave %s is verified while %s is not Ready, since %s", wave.Name, i.Cluster,
 				now.Sub(i.unreadySince))
 		}
 		if sick || i.Stalled && !paused[i.Cluster] {
 			failed++
 		}
 		if !e.succeededAt.IsZero() && e.succeededRV <= i.rv && now.Sub(e.succeededAt) < soak {
-			w.violate("wave %s is verified %s after %s succeeded, the soak is %s", wave.Name, now.Sub(e.succeededAt),
+			sim.violate("wave %s is verified %s after %s succeeded, the soak is %s", wave.Name, now.Sub(e.succeededAt),
 				i.Cluster, soak)
 		}
 	}
 	if tolerated := min(size, share(s.MaxFailures, int(wave.Total))); failed > tolerated ||
-		w.bad && !w.good[p.read.Spec.Release.Hash()] && size > tolerated {
-		w.violate("wave %s of %d is verified with %d failures", wave.Name, size, failed)
+		sim.bad && !sim.good[p.read.Spec.Release.Hash()] && size > tolerated {
+		sim.violate("wave %s of %d is verified with %d failures", wave.Name, size, failed)
 	}
 }
 
 // checkBatch: a new entry is a cluster that the hub saw fit for admission, and
 // an entry is never dropped while the hub cannot know what became of it.
-func (s *simulation) checkBatch(p *hubPass) {
+func (sim *simulation) checkBatch(p *hubPass) {
 	known := map[string]bool{}
 	if b := p.read.Status.Batch; b != nil {
 		for _, e := range b.Clusters {
@@ -269,10 +269,10 @@ func (s *simulation) checkBatch(p *hubPass) {
 		for _, e := range p.d.Status.Batch.Clusters {
 			if e.Cluster == c.Name && !known[c.Name] &&
 				(!c.Online || c.Paused || c.Deleting || c.Labels["fleet"] != "yes" || isHeld(p.read, c)) {
-				s.violate("%s is to be admitted and was seen unfit: %+v", c.Name, c)
+				sim.violate("%s is to be admitted and was seen unfit: %+v", c.Name, c)
 			}
 			if e.Cluster == c.Name && !known[c.Name] {
-				s.checkDependency(p, c.Name)
+				sim.checkDependency(p, c.Name)
 			}
 		}
 	}
@@ -280,49 +280,49 @@ func (s *simulation) checkBatch(p *hubPass) {
 
 // checkEnd is called when the simulation is calm and nothing moves any more: the
 // newest rollout must have ended, or wait for a reason that is true.
-func (s *simulation) checkEnd() {
-	r := s.latest()
+func (sim *simulation) checkEnd() {
+	r := sim.latest()
 	ro := r.now()
-	failing := s.failingWaves(r)
+	failing := sim.failingWaves(r)
 	switch ro.Status.Phase {
 	case v1alpha1.RolloutSucceeded:
-		s.checkCaughtUp(r, failing)
+		sim.checkCaughtUp(r, failing)
 	case v1alpha1.RolloutHalted:
-		if len(failing) == 0 && !s.hasFailedGate(ro) {
-			s.violate("halted, and no wave has too many failures: %s", ro.Status.Message)
+		if len(failing) == 0 && !sim.hasFailedGate(ro) {
+			sim.violate("halted, and no wave has too many failures: %s", ro.Status.Message)
 		}
 	case v1alpha1.RolloutAborted:
 		if ro.Spec.Abort == nil && ro.Spec.Strategy.OnFailure != v1alpha1.FailureAbort {
-			s.violate("aborted by nobody")
+			sim.violate("aborted by nobody")
 		}
 	case v1alpha1.RolloutSuperseded:
 		if ro.Spec.Abort == nil {
-			s.violate("superseded by nothing")
+			sim.violate("superseded by nothing")
 		}
 	case v1alpha1.RolloutPending:
-		for _, c := range s.clusters() {
+		for _, c := range sim.clusters() {
 			if c.Labels["fleet"] == "yes" {
-				s.violate("never planned: %s", ro.Status.Message)
+				sim.violate("never planned: %s", ro.Status.Message)
 			}
 		}
 	default:
-		if s.hasWaiting() {
+		if sim.hasWaiting() {
 			return
 		}
-		s.violate("never ended: %s, wave %s: %s", ro.Status.Phase, ro.Status.CurrentWave, ro.Status.Message)
+		sim.violate("never ended: %s, wave %s: %s", ro.Status.Phase, ro.Status.CurrentWave, ro.Status.Message)
 	}
 }
 
-func (w *simulation) failed(ro *v1alpha1.OperatorRollout, i install) bool {
+func (sim *simulation) failed(ro *v1alpha1.OperatorRollout, i install) bool {
 	s, _ := strategyWave(ro, i.Wave)
-	e := w.entry(i)
+	e := sim.entry(i)
 	if i.Stamp.RolloutUID != string(ro.UID) {
 		return false
 	}
 	if i.isUpdated() {
 		return !i.Ready && !isVerified(ro, i.Wave)
 	}
-	return i.Stalled || e != nil && !w.now.Before(e.at.Add(s.Deadline.Duration))
+	return i.Stalled || e != nil && !sim.now.Before(e.at.Add(s.Deadline.Duration))
 }
 
 func isVerified(ro *v1alpha1.OperatorRollout, wave string) bool {
@@ -330,11 +330,11 @@ func isVerified(ro *v1alpha1.OperatorRollout, wave string) bool {
 		func(w v1alpha1.WaveStatus) bool { return w.Name == wave && w.VerifiedAt != nil })
 }
 
-func (w *simulation) failingWaves(r *rollout) map[string]bool {
+func (sim *simulation) failingWaves(r *rollout) map[string]bool {
 	ro := r.now()
 	count := map[string]int{}
-	for _, i := range w.present() {
-		if i.Rollout == ro.Name && w.clusters()[i.Cluster].Labels["fleet"] == "yes" && w.failed(ro, i) {
+	for _, i := range sim.present() {
+		if i.Rollout == ro.Name && sim.clusters()[i.Cluster].Labels["fleet"] == "yes" && sim.failed(ro, i) {
 			count[i.Wave]++
 		}
 	}
@@ -350,23 +350,23 @@ func (w *simulation) failingWaves(r *rollout) map[string]bool {
 
 // checkCaughtUp: every selected cluster has the release or has failed on it,
 // late joiners and those that were deferred included.
-func (s *simulation) checkCaughtUp(r *rollout, failing map[string]bool) {
+func (sim *simulation) checkCaughtUp(r *rollout, failing map[string]bool) {
 	ro := r.now()
 	if ro.Spec.Abort != nil {
 		return
 	}
-	for name, c := range s.clusters() {
-		i, exists := s.present()[name]
-		if c.Labels["fleet"] != "yes" || s.isWaiting(name) || exists &&
-			(i.SucceededHash == ro.Status.ReleaseHash || s.failed(ro, i) || failing[i.Wave]) {
+	for name, c := range sim.clusters() {
+		i, exists := sim.present()[name]
+		if c.Labels["fleet"] != "yes" || sim.isWaiting(name) || exists &&
+			(i.SucceededHash == ro.Status.ReleaseHash || sim.failed(ro, i) || failing[i.Wave]) {
 			continue
 		}
 		if ignored := !exists || i.Rollout != ro.Name; ignored && ro.Spec.Strategy.LateJoiners == v1alpha1.LateIgnore {
 			continue
 		}
-		s.violate("succeeded, and %s was forgotten: %+v", name, i)
+		sim.violate("succeeded, and %s was forgotten: %+v", name, i)
 	}
 }
 
 // soon is a short random time.
-func (s *simulation) soon() time.Duration { return time.Duration(s.rng.IntN(15)) * time.Second }
+func (sim *simulation) soon() time.Duration { return time.Duration(sim.rng.IntN(15)) * time.Second }

@@ -45,20 +45,20 @@ func gateKey(ro *v1alpha1.OperatorRollout, wave, gate string, at time.Time) stri
 }
 
 // measuredGates draws gates that measure.
-func (s *simulation) measuredGates(last bool) []v1alpha1.Gate {
-	window := &metav1.Duration{Duration: pick(s.rng, time.Minute, 2*time.Minute)}
+func (sim *simulation) measuredGates(last bool) []v1alpha1.Gate {
+	window := &metav1.Duration{Duration: pick(sim.rng, time.Minute, 2*time.Minute)}
 	var gates []v1alpha1.Gate
-	if s.rng.IntN(4) == 0 {
+	if sim.rng.IntN(4) == 0 {
 		g := queryGate()
-		g.PromQL.Window, g.PromQL.FailureLimit = window, new(s.rng.Int32N(2))
+		g.PromQL.Window, g.PromQL.FailureLimit = window, new(sim.rng.Int32N(2))
 		gates = append(gates, g)
 	}
-	if s.rng.IntN(4) == 0 {
+	if sim.rng.IntN(4) == 0 {
 		g := sloGate()
 		g.SLO.Window = window
 		gates = append(gates, g)
 	}
-	if s.rng.IntN(8) == 0 && !last {
+	if sim.rng.IntN(8) == 0 && !last {
 		g := baselineGate()
 		g.Baseline.Window = window
 		gates = append(gates, g)
@@ -92,13 +92,13 @@ func (h *hub) hear(s *simulation) {
 }
 
 // measure answers a question: with an error, without data, good or bad.
-func (s *simulation) measure(a asked) rollouts.Answer {
+func (sim *simulation) measure(a asked) rollouts.Answer {
 	if a.Wave == "" {
-		return s.measureBudget(a)
+		return sim.measureBudget(a)
 	}
 	answer := rollouts.Answer{Question: a.Question}
-	n := s.rng.IntN(100)
-	if s.isCalm {
+	n := sim.rng.IntN(100)
+	if sim.isCalm {
 		n = 50
 	}
 	truth := measured{clusters: a.Clusters}
@@ -112,18 +112,18 @@ func (s *simulation) measure(a asked) rollouts.Answer {
 	case n < 20:
 		outcome, answer.Results = "gaps", with(goodResults(a.Question), "covered", ofClusters())
 		answer.Results["value"] = vector()
-	case s.burns || n > 95:
+	case sim.burns || n > 95:
 		outcome, truth.bad, answer.Results = "bad", true, badResults(a.Question)
 	default:
 		truth.good, answer.Results = true, goodResults(a.Question)
 	}
 	ro := a.rollout.now()
 	key := gateKey(ro, a.Wave, a.Gate, a.At)
-	if other, both := s.answers[key]; both { // two hubs asked at the same time
+	if other, both := sim.answers[key]; both { // two hubs asked at the same time
 		truth.good, truth.bad = truth.good || other.good, truth.bad || other.bad
 	}
-	s.answers[key] = truth
-	s.log("gate %s of %s/%s is measured over %s: %s", a.Gate, ro.Name, a.Wave, a.At.Sub(a.Since), outcome)
+	sim.answers[key] = truth
+	sim.log("gate %s of %s/%s is measured over %s: %s", a.Gate, ro.Name, a.Wave, a.At.Sub(a.Since), outcome)
 	return answer
 }
 
@@ -150,8 +150,8 @@ func overridden(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
 }
 
 // overrideGates lets a person override gates of the newest rollout.
-func (s *simulation) overrideGates(r *rollout, which func(v1alpha1.GateStatus) bool) {
-	s.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
+func (sim *simulation) overrideGates(r *rollout, which func(v1alpha1.GateStatus) bool) {
+	sim.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
 		for _, wave := range ro.Status.Waves {
 			for _, g := range wave.Gates {
 				if which(g) && !g.Approval && !overridden(ro, wave.Name, g.Name) {
@@ -178,10 +178,10 @@ func isHeldByGate(ro *v1alpha1.OperatorRollout) bool {
 // checkGates: when a wave is verified, each gate of it that measures was overridden,
 // or has a good measurement that is recent, long enough, of all its clusters, and
 // that begins after each of them was updated.
-func (s *simulation) checkGates(p *hubPass, wave v1alpha1.WaveStatus, spec v1alpha1.Wave) {
+func (sim *simulation) checkGates(p *hubPass, wave v1alpha1.WaveStatus, spec v1alpha1.Wave) {
 	ro := p.read
 	if wave.Total == wave.Removed {
-		s.empty[string(ro.UID)+wave.Name] = true
+		sim.empty[string(ro.UID)+wave.Name] = true
 		return
 	}
 	for i, g := range spec.Gates {
@@ -190,22 +190,23 @@ func (s *simulation) checkGates(p *hubPass, wave v1alpha1.WaveStatus, spec v1alp
 		}
 		m := wave.Gates[i].Measurement
 		if m == nil {
-			s.violate("wave %s is verified, and gate %s was never measured", wave.Name, g.Name)
+			sim.violate("wave %s is verified, and gate %s was never measured", wave.Name, g.Name)
 			continue
 		}
-		truth := s.answers[gateKey(ro, wave.Name, g.Name, m.At.Time)]
+		truth := sim.answers[gateKey(ro, wave.Name, g.Name, m.At.Time)]
 		if !truth.good {
-			s.violate("wave %s is verified, and gate %s was not good at %s", wave.Name, g.Name, m.At)
+			sim.violate("wave %s is verified, and gate %s was not good at %s", wave.Name, g.Name, m.At)
 		}
 		if m.Window.Duration < rollouts.GateWindow(g) || p.in.Now.Sub(m.At.Time) > 2*time.Minute {
-			s.violate("wave %s is verified by gate %s, measured over %s, %s ago", wave.Name, g.Name, m.Window.Duration,
+			sim.violate("wave %s is verified by gate %s, measured over %s, %s ago", wave.Name, g.Name,
+				m.Window.Duration,
 				p.in.Now.Sub(m.At.Time))
 		}
-		s.checkMeasured(p, wave.Name, g.Name, truth, m.At.Add(-m.Window.Duration))
+		sim.checkMeasured(p, wave.Name, g.Name, truth, m.At.Add(-m.Window.Duration))
 	}
 }
 
-func (s *simulation) checkMeasured(p *hubPass, wave, gate string, truth measured, since time.Time) {
+func (sim *simulation) checkMeasured(p *hubPass, wave, gate string, truth measured, since time.Time) {
 	fit := map[string]bool{}
 	for _, c := range p.in.Clusters {
 		fit[c.Name] = c.Online && !c.Paused && !c.Deleting && c.Labels["fleet"] == "yes"
@@ -215,12 +216,12 @@ func (s *simulation) checkMeasured(p *hubPass, wave, gate string, truth measured
 			continue
 		}
 		if fit[i.Cluster] && !i.Deleting && !slices.Contains(truth.clusters, i.Cluster) {
-			s.violate("wave %s is verified by gate %s, which did not measure %s", wave, gate, i.Cluster)
+			sim.violate("wave %s is verified by gate %s, which did not measure %s", wave, gate, i.Cluster)
 		}
-		e := s.entry(i)
-		if e != nil && i.Stamp.RolloutUID == string(p.read.UID) && !s.left[i.Cluster] && e.succeededRV <= i.rv &&
+		e := sim.entry(i)
+		if e != nil && i.Stamp.RolloutUID == string(p.read.UID) && !sim.left[i.Cluster] && e.succeededRV <= i.rv &&
 			since.Before(e.succeededAt) {
-			s.violate("gate %s of wave %s measured from %s on, before %s was updated at "+
+			sim.violate("gate %s of wave %s measured from %s on, before %s was updated at "+
 				"%s", gate, wave, since, i.Cluster,
 				e.succeededAt)
 		}
@@ -229,15 +230,15 @@ func (s *simulation) checkMeasured(p *hubPass, wave, gate string, truth measured
 
 // checkEntered: no wave is entered before every gate of the waves before it passed
 // or was overridden.
-func (s *simulation) checkEntered(ro *v1alpha1.OperatorRollout, wave string, place int) {
+func (sim *simulation) checkEntered(ro *v1alpha1.OperatorRollout, wave string, place int) {
 	for _, before := range ro.Status.Waves[:place] {
 		spec, _ := strategyWave(ro, before.Name)
 		for i, g := range spec.Gates {
-			if g.Approval != nil || s.empty[string(ro.UID)+before.Name] {
+			if g.Approval != nil || sim.empty[string(ro.UID)+before.Name] {
 				continue
 			}
 			if i >= len(before.Gates) || !before.Gates[i].IsPassed() {
-				s.violate("wave %s is entered before gate %s of wave %s passed", wave, g.Name, before.Name)
+				sim.violate("wave %s is entered before gate %s of wave %s passed", wave, g.Name, before.Name)
 			}
 		}
 	}
@@ -245,7 +246,7 @@ func (s *simulation) checkEntered(ro *v1alpha1.OperatorRollout, wave string, pla
 
 // checkFailures: a gate that failed stays so until it is overridden or the rollout
 // is tried again.
-func (s *simulation) checkFailures(p *hubPass) {
+func (sim *simulation) checkFailures(p *hubPass) {
 	for i, was := range p.read.Status.Waves {
 		for j, g := range was.Gates {
 			if g.Verdict != v1alpha1.GateFailed || i >= len(p.d.Status.Waves) {
@@ -253,18 +254,18 @@ func (s *simulation) checkFailures(p *hubPass) {
 			}
 			is := p.d.Status.Waves[i].Gates[j].Verdict
 			if is != v1alpha1.GateFailed && is != v1alpha1.GateOverridden && p.read.Spec.Retries <= g.Retries {
-				s.violate("gate %s of wave %s had failed and is %s", g.Name, was.Name, is)
+				sim.violate("gate %s of wave %s had failed and is %s", g.Name, was.Name, is)
 			}
 		}
 	}
 }
 
 // hasFailedGate tells whether a gate of the rollout failed by a bad measurement.
-func (s *simulation) hasFailedGate(ro *v1alpha1.OperatorRollout) bool {
+func (sim *simulation) hasFailedGate(ro *v1alpha1.OperatorRollout) bool {
 	for _, wave := range ro.Status.Waves {
 		for _, g := range wave.Gates {
 			if g.Verdict == v1alpha1.GateFailed &&
-				s.answers[gateKey(ro, wave.Name, g.Name, g.Measurement.At.Time)].bad {
+				sim.answers[gateKey(ro, wave.Name, g.Name, g.Measurement.At.Time)].bad {
 				return true
 			}
 		}

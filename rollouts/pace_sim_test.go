@@ -13,11 +13,11 @@ import (
 )
 
 // pace has some rollouts follow error budgets.
-func (s *simulation) pace() *v1alpha1.ErrorBudgetPace {
-	if s.rng.IntN(4) > 0 {
+func (sim *simulation) pace() *v1alpha1.ErrorBudgetPace {
+	if sim.rng.IntN(4) > 0 {
 		return nil
 	}
-	return &v1alpha1.ErrorBudgetPace{FullAbovePercent: pick(s.rng, nil, new(int32(80)))}
+	return &v1alpha1.ErrorBudgetPace{FullAbovePercent: pick(sim.rng, nil, new(int32(80)))}
 }
 
 func budgetKey(ro *v1alpha1.OperatorRollout, at time.Time) string {
@@ -26,12 +26,12 @@ func budgetKey(ro *v1alpha1.OperatorRollout, at time.Time) string {
 
 // measureBudget answers a question about error budgets, and remembers the most that an
 // answer of that time permits.
-func (s *simulation) measureBudget(a asked) rollouts.Answer {
+func (sim *simulation) measureBudget(a asked) rollouts.Answer {
 	answer := rollouts.Answer{Question: a.Question}
 	objectives := vector(ofSLI("reconcile", 0.99))
-	left := pick(s.rng, -0.5, 0, 0.05, 0.2, 0.6, 1)
-	n := s.rng.IntN(100)
-	if s.isCalm {
+	left := pick(sim.rng, -0.5, 0, 0.05, 0.2, 0.6, 1)
+	n := sim.rng.IntN(100)
+	if sim.isCalm {
 		n, left = 50, 1
 	}
 	switch {
@@ -45,20 +45,20 @@ func (s *simulation) measureBudget(a asked) rollouts.Answer {
 	}
 	ro := a.rollout.now()
 	key := budgetKey(ro, a.At)
-	if other, both := s.budgets[key]; both { // two hubs asked at the same time
+	if other, both := sim.budgets[key]; both { // two hubs asked at the same time
 		left = max(left, other)
 	}
-	if s.budgets == nil {
-		s.budgets = map[string]float64{}
+	if sim.budgets == nil {
+		sim.budgets = map[string]float64{}
 	}
-	s.budgets[key] = left
-	s.log("error budget of %s: %.2f", ro.Name, left)
+	sim.budgets[key] = left
+	sim.log("error budget of %s: %.2f", ro.Name, left)
 	return answer
 }
 
 // checkBudget: a wave that gets new entries has no more clusters in progress than the
 // error budget permits that was measured last.
-func (w *simulation) checkBudget(p *hubPass, wave v1alpha1.WaveStatus) {
+func (sim *simulation) checkBudget(p *hubPass, wave v1alpha1.WaveStatus) {
 	spec := p.read.Spec.Strategy.ErrorBudgetPace
 	if spec == nil || p.read.Spec.Rollback != nil || !slices.ContainsFunc(p.in.Installs,
 		func(i rollouts.Install) bool { return i.Rollout == p.read.Name && i.SucceededHash != "" }) {
@@ -74,21 +74,22 @@ func (w *simulation) checkBudget(p *hubPass, wave v1alpha1.WaveStatus) {
 		}
 	}
 	if p.in.Now.Sub(at) > 2*time.Minute {
-		w.violate("wave %s goes on and the error budget was not measured lately, but at %s", wave.Name, at)
+		sim.violate("wave %s goes on and the error budget was not measured lately, but at %s", wave.Name, at)
 		return
 	}
 	fullAbove := 0.5
 	if f := spec.FullAbovePercent; f != nil {
 		fullAbove = float64(*f) / 100
 	}
-	part := min(w.budgets[budgetKey(p.read, at)]/fullAbove, 1)
+	part := min(sim.budgets[budgetKey(p.read, at)]/fullAbove, 1)
 	if part <= 0 {
-		w.violate("wave %s goes on, and no error budget is left", wave.Name)
+		sim.violate("wave %s goes on, and no error budget is left", wave.Name)
 		return
 	}
 	s, _ := strategyWave(p.read, wave.Name)
 	limit := max(1, share(s.MaxConcurrency, int(wave.Total)))
 	if paced := max(1, int(float64(limit)*part+1e-9)); int(wave.InProgress) > paced {
-		w.violate("wave %s has %d clusters in progress, the error budget permits %d", wave.Name, wave.InProgress, paced)
+		sim.violate("wave %s has %d clusters in progress, the error budget permits %d", wave.Name, wave.InProgress,
+			paced)
 	}
 }

@@ -18,27 +18,27 @@ import (
 
 // couple gives some worlds a second operator on the same clusters. It is a simulation of
 // its own, with the same time.
-func (s *simulation) couple(seed uint64) {
-	if s.rng.IntN(3) > 0 {
+func (sim *simulation) couple(seed uint64) {
+	if sim.rng.IntN(3) > 0 {
 		return
 	}
-	s.peer = newSimulation(seed + 1<<40)
-	s.peer.operator, s.peer.peer = "zeta", s
-	s.peer.depends = seed%2 == 0
-	for _, r := range s.peer.rollouts {
+	sim.peer = newSimulation(seed + 1<<40)
+	sim.peer.operator, sim.peer.peer = "zeta", sim
+	sim.peer.depends = seed%2 == 0
+	for _, r := range sim.peer.rollouts {
 		r.now().Spec.Operator.Name = "zeta"
 	}
 }
 
 // sync brings the time of the other simulation up to that of this one.
-func (s *simulation) sync() {
-	if s.peer != nil && s.peer.now.Before(s.now) {
-		s.peer.pass(s.now.Sub(s.peer.now))
+func (sim *simulation) sync() {
+	if sim.peer != nil && sim.peer.now.Before(sim.now) {
+		sim.peer.pass(sim.now.Sub(sim.peer.now))
 	}
 }
 
-func (s *simulation) reference() v1alpha1.OperatorReference {
-	return v1alpha1.OperatorReference{Namespace: "ops", Name: s.operator}
+func (sim *simulation) reference() v1alpha1.OperatorReference {
+	return v1alpha1.OperatorReference{Namespace: "ops", Name: sim.operator}
 }
 
 // object is an install as the API has it.
@@ -64,9 +64,9 @@ func (i install) object(s *simulation) v1alpha1.OperatorInstall {
 }
 
 // objects are the rollouts of a simulation as the API has them now.
-func (s *simulation) objects() []v1alpha1.OperatorRollout {
+func (sim *simulation) objects() []v1alpha1.OperatorRollout {
 	var all []v1alpha1.OperatorRollout
-	for _, r := range s.rollouts {
+	for _, r := range sim.rollouts {
 		ro := *r.now().DeepCopy()
 		ro.Namespace = "ops"
 		all = append(all, ro)
@@ -75,20 +75,20 @@ func (s *simulation) objects() []v1alpha1.OperatorRollout {
 }
 
 // changes are those of the other operator: its rollouts were read before.
-func (s *simulation) changes(others []v1alpha1.OperatorRollout) holds.Changes {
-	if s.peer == nil {
+func (sim *simulation) changes(others []v1alpha1.OperatorRollout) holds.Changes {
+	if sim.peer == nil {
 		return nil
 	}
 	var installs []v1alpha1.OperatorInstall
-	for _, name := range slices.Sorted(maps.Keys(s.peer.present())) {
-		installs = append(installs, s.peer.present()[name].object(s.peer))
+	for _, name := range slices.Sorted(maps.Keys(sim.peer.present())) {
+		installs = append(installs, sim.peer.present()[name].object(sim.peer))
 	}
-	return holds.ReadChanges(s.now, s.reference(), others, installs, s.peer.clusters())
+	return holds.ReadChanges(sim.now, sim.reference(), others, installs, sim.peer.clusters())
 }
 
 // withLock is a cluster as a hub sees it that sees these changes.
-func (s *simulation) withLock(c rollouts.Cluster, changes holds.Changes) rollouts.Cluster {
-	if busy := changes.Busy(c.Name, s.reference(), 1); busy != nil {
+func (sim *simulation) withLock(c rollouts.Cluster, changes holds.Changes) rollouts.Cluster {
+	if busy := changes.Busy(c.Name, sim.reference(), 1); busy != nil {
 		c.Holds = append(slices.Clone(c.Holds), *busy)
 	}
 	return c
@@ -96,29 +96,29 @@ func (s *simulation) withLock(c rollouts.Cluster, changes holds.Changes) rollout
 
 // checkLock is called before a stamp is written: the other operator must not change
 // the cluster, in truth.
-func (w *simulation) checkLock(cluster string) {
-	if w.peer == nil {
+func (sim *simulation) checkLock(cluster string) {
+	if sim.peer == nil {
 		return
 	}
-	i, exists := w.peer.present()[cluster]
-	e := w.peer.entry(i)
-	if !exists || e == nil || i.Deleting || !w.peer.clusters()[cluster].Online {
+	i, exists := sim.peer.present()[cluster]
+	e := sim.peer.entry(i)
+	if !exists || e == nil || i.Deleting || !sim.peer.clusters()[cluster].Online {
 		return
 	}
-	ro := w.peer.rolloutWith(i.Stamp.RolloutUID)
+	ro := sim.peer.rolloutWith(i.Stamp.RolloutUID)
 	s, place := strategyWave(ro, i.Wave)
 	switch {
 	case place < 0: // a newer rollout has taken it over
-	case !e.released && w.now.Before(e.at.Add(s.Deadline.Duration)):
-		w.violate("%s is admitted while the other operator changes it", cluster)
-	case i.isUpdated() && w.now.Before(e.succeededAt.Add(s.UnreadyGrace.Duration)) &&
-		w.now.Before(e.at.Add(s.Deadline.Duration)):
-		w.violate("%s is admitted in the grace of the other operator's success", cluster)
+	case !e.released && sim.now.Before(e.at.Add(s.Deadline.Duration)):
+		sim.violate("%s is admitted while the other operator changes it", cluster)
+	case i.isUpdated() && sim.now.Before(e.succeededAt.Add(s.UnreadyGrace.Duration)) &&
+		sim.now.Before(e.at.Add(s.Deadline.Duration)):
+		sim.violate("%s is admitted in the grace of the other operator's success", cluster)
 	}
 }
 
-func (s *simulation) rolloutWith(uid string) *v1alpha1.OperatorRollout {
-	for _, r := range s.rollouts {
+func (sim *simulation) rolloutWith(uid string) *v1alpha1.OperatorRollout {
+	for _, r := range sim.rollouts {
 		if r.now().UID == types.UID(uid) {
 			return r.now()
 		}
@@ -127,29 +127,29 @@ func (s *simulation) rolloutWith(uid string) *v1alpha1.OperatorRollout {
 }
 
 // worlds are this one and the other.
-func (s *simulation) worlds() []*simulation {
-	if s.peer == nil {
-		return []*simulation{s}
+func (sim *simulation) worlds() []*simulation {
+	if sim.peer == nil {
+		return []*simulation{sim}
 	}
-	return []*simulation{s, s.peer}
+	return []*simulation{sim, sim.peer}
 }
 
 // rest runs one pass of everything in a simulation, and returns when the planner wants to
 // look again.
-func (s *simulation) rest(h *hub, all bool) time.Duration {
+func (sim *simulation) rest(h *hub, all bool) time.Duration {
 	var wait time.Duration
-	for _, r := range s.rollouts {
-		if r == s.latest() || all {
-			wait = shorter(wait, h.run(s, r))
+	for _, r := range sim.rollouts {
+		if r == sim.latest() || all {
+			wait = shorter(wait, h.run(sim, r))
 		}
 	}
-	if isHeldByGate(s.latest().now()) {
-		s.overrideGates(s.latest(), func(g v1alpha1.GateStatus) bool { return g.WaitingSince != nil })
+	if isHeldByGate(sim.latest().now()) {
+		sim.overrideGates(sim.latest(), func(g v1alpha1.GateStatus) bool { return g.WaitingSince != nil })
 	}
-	s.approvePolicies()
-	s.takeOut()
-	for _, name := range slices.Sorted(maps.Keys(s.present())) {
-		s.work(name)
+	sim.approvePolicies()
+	sim.takeOut()
+	for _, name := range slices.Sorted(maps.Keys(sim.present())) {
+		sim.work(name)
 	}
 	return wait
 }

@@ -14,36 +14,36 @@ import (
 )
 
 // legislate has the platform team write a policy, change it, or delete it.
-func (s *simulation) legislate() {
-	name := pick(s.rng, "p", "q")
-	policies := slices.DeleteFunc(slices.Clone(s.policies),
+func (sim *simulation) legislate() {
+	name := pick(sim.rng, "p", "q")
+	policies := slices.DeleteFunc(slices.Clone(sim.policies),
 		func(p v1alpha1.RolloutPolicy) bool { return p.Name == name })
-	if s.rng.IntN(3) > 0 {
-		p := v1alpha1.RolloutPolicy{Spec: s.policySpec()}
-		s.generations++
-		p.Name, p.Generation = name, s.generations
+	if sim.rng.IntN(3) > 0 {
+		p := v1alpha1.RolloutPolicy{Spec: sim.policySpec()}
+		sim.generations++
+		p.Name, p.Generation = name, sim.generations
 		policies = append(policies, p)
-		s.log("RolloutPolicy %s: %+v", name, p.Spec)
+		sim.log("RolloutPolicy %s: %+v", name, p.Spec)
 	} else {
-		s.log("RolloutPolicy %s is gone", name)
+		sim.log("RolloutPolicy %s is gone", name)
 	}
-	s.policies = policies
-	s.writes++
+	sim.policies = policies
+	sim.writes++
 }
 
-func (s *simulation) policySpec() v1alpha1.RolloutPolicySpec {
+func (sim *simulation) policySpec() v1alpha1.RolloutPolicySpec {
 	spec := v1alpha1.RolloutPolicySpec{
-		MinSoak: pick(s.rng, nil, &metav1.Duration{Duration: 40 * time.Second},
+		MinSoak: pick(sim.rng, nil, &metav1.Duration{Duration: 40 * time.Second},
 			&metav1.Duration{Duration: 3 * time.Minute}),
-		MaxConcurrency: pick(s.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromString("25%"))),
-		MinWaves:       pick(s.rng, nil, nil, nil, new(int32(2))),
-		ClusterSelector: pick(s.rng, nil, &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}},
+		MaxConcurrency: pick(sim.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromString("25%"))),
+		MinWaves:       pick(sim.rng, nil, nil, nil, new(int32(2))),
+		ClusterSelector: pick(sim.rng, nil, &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}},
 			&metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}),
 	}
-	if s.rng.IntN(4) == 0 {
+	if sim.rng.IntN(4) == 0 {
 		spec.Gates = append(spec.Gates, v1alpha1.Gate{Name: "go", Approval: &v1alpha1.ApprovalGate{}})
 	}
-	if s.rng.IntN(3) == 0 {
+	if sim.rng.IntN(3) == 0 {
 		g := queryGate()
 		g.PromQL.Window = &metav1.Duration{Duration: time.Minute}
 		spec.Gates = append(spec.Gates, g)
@@ -52,17 +52,17 @@ func (s *simulation) policySpec() v1alpha1.RolloutPolicySpec {
 }
 
 // reconcilePolicies has the platform team give up what cannot be met.
-func (s *simulation) reconcilePolicies() {
-	s.policies = slices.Clone(s.policies)
-	for i := range s.policies {
-		s.generations++
-		s.policies[i].Spec.MinWaves, s.policies[i].Generation = nil, s.generations
+func (sim *simulation) reconcilePolicies() {
+	sim.policies = slices.Clone(sim.policies)
+	for i := range sim.policies {
+		sim.generations++
+		sim.policies[i].Spec.MinWaves, sim.policies[i].Generation = nil, sim.generations
 	}
 }
 
 // approvePolicies approves what policies of the newest rollout ask for.
-func (w *simulation) approvePolicies() {
-	r := w.latest()
+func (sim *simulation) approvePolicies() {
+	r := sim.latest()
 	open := func(ro *v1alpha1.OperatorRollout, wave string, g v1alpha1.GateStatus) bool {
 		_, place := strategyWave(ro, wave)
 		return place >= 0 && g.Approval && !approved(ro, wave, g.Name)
@@ -72,7 +72,7 @@ func (w *simulation) approvePolicies() {
 	}) {
 		return
 	}
-	w.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
+	sim.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
 		for _, s := range ro.Status.Waves {
 			for _, g := range s.Gates {
 				if open(ro, s.Name, g) {
@@ -115,7 +115,7 @@ func (p *hubPass) soak(wave v1alpha1.Wave) time.Duration {
 
 // checkPolicies is called before a stamp is written: what the policies ask for, which
 // the hub saw, is met.
-func (w *simulation) checkPolicies(p *hubPass, wave string) {
+func (sim *simulation) checkPolicies(p *hubPass, wave string) {
 	filled, clusters := 0, 0
 	for _, s := range p.read.Status.Waves {
 		if clusters += int(s.Total); s.Total > 0 {
@@ -125,12 +125,13 @@ func (w *simulation) checkPolicies(p *hubPass, wave string) {
 	for _, o := range p.bound(wave) {
 		if least := o.Spec.MinWaves; least != nil && filled < min(int(*least), clusters) &&
 			p.read.Status.Phase != v1alpha1.RolloutSucceeded {
-			w.violate("a cluster of wave %s is admitted in %d waves, policy %s asks for %d", wave, filled,
+			sim.violate("a cluster of wave %s is admitted in %d waves, policy %s asks for %d", wave, filled,
 				o.Name, *least)
 		}
 		for _, g := range o.Spec.Gates {
 			if g.Approval != nil && !isVerified(p.read, wave) && !approved(p.read, wave, o.Name+"/"+g.Name) {
-				w.violate("a cluster of wave %s is admitted without the approval that policy %s asks for", wave, o.Name)
+				sim.violate("a cluster of wave %s is admitted without the approval that policy %s asks for", wave,
+					o.Name)
 			}
 		}
 	}
@@ -138,14 +139,14 @@ func (w *simulation) checkPolicies(p *hubPass, wave string) {
 
 // checkPace: a wave that gets new entries has no more clusters in progress than the
 // policies and the error budget say.
-func (s *simulation) checkPace(p *hubPass, wave v1alpha1.WaveStatus) {
+func (sim *simulation) checkPace(p *hubPass, wave v1alpha1.WaveStatus) {
 	if !p.hasNewEntries(wave.Name) {
 		return
 	}
-	s.checkBudget(p, wave)
+	sim.checkBudget(p, wave)
 	for _, o := range p.bound(wave.Name) {
 		if most := o.Spec.MaxConcurrency; most != nil && int(wave.InProgress) > max(1, share(most, int(wave.Total))) {
-			s.violate("wave %s of %d has %d clusters in progress, policy %s permits %s", wave.Name, wave.Total,
+			sim.violate("wave %s of %d has %d clusters in progress, policy %s permits %s", wave.Name, wave.Total,
 				wave.InProgress, o.Name, most)
 		}
 	}
@@ -161,7 +162,7 @@ func (p *hubPass) hasNewEntries(wave string) bool {
 }
 
 // checkPolicyGates is called when a wave is verified: gates of policies were passed.
-func (w *simulation) checkPolicyGates(p *hubPass, wave v1alpha1.WaveStatus) {
+func (sim *simulation) checkPolicyGates(p *hubPass, wave v1alpha1.WaveStatus) {
 	if wave.Total == wave.Removed {
 		return
 	}
@@ -170,7 +171,7 @@ func (w *simulation) checkPolicyGates(p *hubPass, wave v1alpha1.WaveStatus) {
 			if !slices.ContainsFunc(wave.Gates, func(s v1alpha1.GateStatus) bool {
 				return s.Name == o.Name+"/"+g.Name && s.IsPassed()
 			}) {
-				w.violate("wave %s is verified, and gate %s of policy %s was not passed", wave.Name, g.Name, o.Name)
+				sim.violate("wave %s is verified, and gate %s of policy %s was not passed", wave.Name, g.Name, o.Name)
 			}
 		}
 	}

@@ -20,10 +20,10 @@ import (
 )
 
 // previousOf is what the executor finds out of an install before it admits it.
-func (s *simulation) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1alpha1.PreviousRelease {
-	ran, ever := s.lastRan[i.Cluster]
-	if _, known := s.before[i.Cluster]; ever && !known && s.bad && !s.good[ro.Spec.Release.Hash()] {
-		s.before[i.Cluster] = ran
+func (sim *simulation) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1alpha1.PreviousRelease {
+	ran, ever := sim.lastRan[i.Cluster]
+	if _, known := sim.before[i.Cluster]; ever && !known && sim.bad && !sim.good[ro.Spec.Release.Hash()] {
+		sim.before[i.Cluster] = ran
 	}
 	o := &v1alpha1.OperatorInstall{}
 	if i.Stamp.RolloutUID == "" {
@@ -31,7 +31,7 @@ func (s *simulation) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1alph
 	}
 	o.Spec.Admission = &v1alpha1.Admission{RolloutUID: i.Stamp.RolloutUID, Hash: i.Stamp.Hash, Previous: i.Previous}
 	o.Status.SucceededHash = i.SucceededHash
-	for _, r := range s.rollouts {
+	for _, r := range sim.rollouts {
 		if r.now().Spec.Release.Hash() == i.Stamp.Hash {
 			o.Spec.Admission.Release = r.now().Spec.Release
 		}

@@ -121,54 +121,54 @@ type agent struct {
 	outcome outcome
 }
 
-func (s *simulation) log(format string, args ...any) {
-	s.trace = append(s.trace, fmt.Sprintf("%s ", s.now.Format("15:04:05"))+fmt.Sprintf(format, args...))
+func (sim *simulation) log(format string, args ...any) {
+	sim.trace = append(sim.trace, fmt.Sprintf("%s ", sim.now.Format("15:04:05"))+fmt.Sprintf(format, args...))
 }
 
 // violate records the first invariant that does not hold.
-func (s *simulation) violate(format string, args ...any) {
-	if s.broken == "" {
-		s.broken = fmt.Sprintf(format, args...)
-		s.log("VIOLATED: %s", s.broken)
+func (sim *simulation) violate(format string, args ...any) {
+	if sim.broken == "" {
+		sim.broken = fmt.Sprintf(format, args...)
+		sim.log("VIOLATED: %s", sim.broken)
 	}
 }
 
-func (s *simulation) present() installs { return s.installs[len(s.installs)-1] }
+func (sim *simulation) present() installs { return sim.installs[len(sim.installs)-1] }
 
-func (s *simulation) clusters() fleet { return s.fleet[len(s.fleet)-1] }
+func (sim *simulation) clusters() fleet { return sim.fleet[len(sim.fleet)-1] }
 
 func (r *rollout) now() *v1alpha1.OperatorRollout { return r.history[len(r.history)-1] }
 
-func (s *simulation) latest() *rollout { return s.rollouts[len(s.rollouts)-1] }
+func (sim *simulation) latest() *rollout { return sim.rollouts[len(sim.rollouts)-1] }
 
 // putInstall writes an install; a nil change deletes it.
-func (s *simulation) putInstall(cluster string, change func(*install)) {
-	next := maps.Clone(s.present())
-	s.writes++
+func (sim *simulation) putInstall(cluster string, change func(*install)) {
+	next := maps.Clone(sim.present())
+	sim.writes++
 	if change == nil {
 		delete(next, cluster)
-		s.installs = append(s.installs, next)
+		sim.installs = append(sim.installs, next)
 		return
 	}
 	at, exists := next[cluster]
 	if !exists {
-		s.uids++
-		at = install{Install: rollouts.Install{Cluster: cluster}, uid: s.uids}
+		sim.uids++
+		at = install{Install: rollouts.Install{Cluster: cluster}, uid: sim.uids}
 	}
 	change(&at)
 	switch {
 	case at.Ready || !at.isUpdated():
 		at.unreadySince = time.Time{}
 	case at.unreadySince.IsZero():
-		at.unreadySince = s.now
+		at.unreadySince = sim.now
 	}
-	at.rv = len(s.installs) + 1
+	at.rv = len(sim.installs) + 1
 	next[cluster] = at
-	s.installs = append(s.installs, next)
+	sim.installs = append(sim.installs, next)
 }
 
-func (s *simulation) putCluster(name string, change func(*rollouts.Cluster)) {
-	next := maps.Clone(s.clusters())
+func (sim *simulation) putCluster(name string, change func(*rollouts.Cluster)) {
+	next := maps.Clone(sim.clusters())
 	if change == nil {
 		delete(next, name)
 	} else {
@@ -177,12 +177,12 @@ func (s *simulation) putCluster(name string, change func(*rollouts.Cluster)) {
 		change(&c)
 		next[name] = c
 	}
-	s.fleet = append(s.fleet, next)
-	s.writes++
+	sim.fleet = append(sim.fleet, next)
+	sim.writes++
 }
 
 // putRollout writes a rollout if it is still at the version that was read.
-func (s *simulation) putRollout(r *rollout, read string, change func(*v1alpha1.OperatorRollout)) bool {
+func (sim *simulation) putRollout(r *rollout, read string, change func(*v1alpha1.OperatorRollout)) bool {
 	if r.now().ResourceVersion != read {
 		return false
 	}
@@ -190,89 +190,89 @@ func (s *simulation) putRollout(r *rollout, read string, change func(*v1alpha1.O
 	change(next)
 	next.ResourceVersion = strconv.Itoa(len(r.history) + 1)
 	r.history = append(r.history, next)
-	s.writes++
+	sim.writes++
 	return true
 }
 
-func (s *simulation) startRollout(strategy v1alpha1.RolloutStrategy) {
-	n := len(s.rollouts) + 1
+func (sim *simulation) startRollout(strategy v1alpha1.RolloutStrategy) {
+	n := len(sim.rollouts) + 1
 	ro := &v1alpha1.OperatorRollout{}
 	ro.Name, ro.UID, ro.ResourceVersion = fmt.Sprintf("echo-%d", n), types.UID(fmt.Sprintf("uid-%d", n)), "1"
 	ro.Spec = v1alpha1.OperatorRolloutSpec{
-		Operator: v1alpha1.LocalReference{Name: s.operator}, Revision: int64(n),
+		Operator: v1alpha1.LocalReference{Name: sim.operator}, Revision: int64(n),
 		Release:  v1alpha1.Release{Package: "echo", Version: fmt.Sprintf("1.%d.0", n)},
 		Strategy: strategy,
 	}
 	ro.Spec.ClusterSelector.MatchLabels = map[string]string{"fleet": "yes"}
-	s.rollouts = append(s.rollouts, &rollout{
+	sim.rollouts = append(sim.rollouts, &rollout{
 		history: []*v1alpha1.OperatorRollout{ro}, ever: map[string]map[string]bool{},
 		touched: map[string]map[string]bool{},
 	})
-	s.writes++
-	s.log("start %s with %d waves", ro.Name, len(strategy.Waves))
+	sim.writes++
+	sim.log("start %s with %d waves", ro.Name, len(strategy.Waves))
 }
 
-func (s *simulation) setOnline(name string, online bool) {
-	s.putCluster(name, func(c *rollouts.Cluster) {
+func (sim *simulation) setOnline(name string, online bool) {
+	sim.putCluster(name, func(c *rollouts.Cluster) {
 		if online && !c.Online {
-			c.OnlineSince = s.now
+			c.OnlineSince = sim.now
 		}
 		c.Online = online
 	})
 }
 
 // entry is the ledger's entry for the stamp that an install carries now.
-func (s *simulation) entry(i install) *ledgerEntry {
-	return s.ledger[ledgerKey{i.Cluster, i.uid, i.Stamp.RolloutUID}]
+func (sim *simulation) entry(i install) *ledgerEntry {
+	return sim.ledger[ledgerKey{i.Cluster, i.uid, i.Stamp.RolloutUID}]
 }
 
 // work lets the agent of a cluster do one thing.
-func (s *simulation) work(cluster string) {
-	i, exists := s.present()[cluster]
-	c, enrolled := s.clusters()[cluster]
+func (sim *simulation) work(cluster string) {
+	i, exists := sim.present()[cluster]
+	c, enrolled := sim.clusters()[cluster]
 	if exists && (i.Deleting || !enrolled) {
 		if c.Online || !enrolled {
-			s.putInstall(cluster, nil)
-			s.log("%s: install is gone", cluster)
+			sim.putInstall(cluster, nil)
+			sim.log("%s: install is gone", cluster)
 		}
 		return
 	}
 	if !exists || !c.Online || i.Stamp.RolloutUID == "" {
 		return
 	}
-	a := s.agents[cluster]
+	a := sim.agents[cluster]
 	if a == nil || a.uid != i.uid {
 		a = &agent{uid: i.uid}
-		s.agents[cluster] = a
+		sim.agents[cluster] = a
 	}
 	if i.revision < a.acted {
-		s.violate("%s: the stamp went back from revision %d to %d", cluster, a.acted, i.revision)
+		sim.violate("%s: the stamp went back from revision %d to %d", cluster, a.acted, i.revision)
 		return
 	}
 	if a.stamp != i.Stamp {
 		a.acted, a.stamp = i.revision, i.Stamp
-		a.outcome, a.due = s.fate()
-		if s.good[i.Stamp.Hash] {
-			a.outcome, a.due = success, s.now.Add(time.Duration(5+s.rng.IntN(60))*time.Second)
+		a.outcome, a.due = sim.fate()
+		if sim.good[i.Stamp.Hash] {
+			a.outcome, a.due = success, sim.now.Add(time.Duration(5+sim.rng.IntN(60))*time.Second)
 		}
 		return
 	}
-	if !a.due.IsZero() && !s.now.Before(a.due) {
-		s.report(cluster, a, i)
+	if !a.due.IsZero() && !sim.now.Before(a.due) {
+		sim.report(cluster, a, i)
 	}
 }
 
 // fate draws what becomes of an admission, and when.
-func (s *simulation) fate() (outcome, time.Time) {
-	soon := s.now.Add(time.Duration(5+s.rng.IntN(60)) * time.Second)
-	late := s.now.Add(time.Duration(100+s.rng.IntN(500)) * time.Second)
-	n := s.rng.IntN(100)
+func (sim *simulation) fate() (outcome, time.Time) {
+	soon := sim.now.Add(time.Duration(5+sim.rng.IntN(60)) * time.Second)
+	late := sim.now.Add(time.Duration(100+sim.rng.IntN(500)) * time.Second)
+	n := sim.rng.IntN(100)
 	switch {
-	case s.dies:
+	case sim.dies:
 		return success, soon
-	case s.bad && n < 50, !s.bad && n >= 95:
+	case sim.bad && n < 50, !sim.bad && n >= 95:
 		return stall, soon
-	case s.bad, !s.bad && n >= 92:
+	case sim.bad, !sim.bad && n >= 92:
 		return silence, time.Time{}
 	case n >= 85:
 		return stallThenRecover, soon
@@ -282,79 +282,80 @@ func (s *simulation) fate() (outcome, time.Time) {
 	return success, soon
 }
 
-func (s *simulation) report(cluster string, a *agent, i install) {
-	e := s.entry(i)
+func (sim *simulation) report(cluster string, a *agent, i install) {
+	e := sim.entry(i)
 	a.due = time.Time{}
 	switch a.outcome {
 	case success:
 		anew := !i.isUpdated()
-		s.putInstall(cluster, func(i *install) { i.Stalled, i.Ready, i.SucceededHash = false, true, i.Stamp.Hash })
+		sim.putInstall(cluster, func(i *install) { i.Stalled, i.Ready, i.SucceededHash = false, true, i.Stamp.Hash })
 		e.released = true
-		if s.lastRan != nil {
-			s.lastRan[cluster] = i.Stamp.Hash
+		if sim.lastRan != nil {
+			sim.lastRan[cluster] = i.Stamp.Hash
 		}
 		if anew {
-			e.succeededAt, e.succeededRV = s.now, s.present()[cluster].rv
+			e.succeededAt, e.succeededRV = sim.now, sim.present()[cluster].rv
 		}
-		s.log("%s: succeeded", cluster)
-		if s.dies && !s.good[i.Stamp.Hash] {
-			a.outcome, a.due = death, s.now.Add(time.Duration(s.rng.IntN(30))*time.Second)
+		sim.log("%s: succeeded", cluster)
+		if sim.dies && !sim.good[i.Stamp.Hash] {
+			a.outcome, a.due = death, sim.now.Add(time.Duration(sim.rng.IntN(30))*time.Second)
 		}
 	case recovery:
-		s.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = false, true })
-		s.log("%s: is Ready again", cluster)
+		sim.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = false, true })
+		sim.log("%s: is Ready again", cluster)
 	case death:
-		s.putInstall(cluster, func(i *install) { i.Ready = false })
-		s.log("%s: is not Ready any more", cluster)
+		sim.putInstall(cluster, func(i *install) { i.Ready = false })
+		sim.log("%s: is not Ready any more", cluster)
 	case stall, stallThenRecover:
-		s.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = true, false })
+		sim.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = true, false })
 		e.released = true
-		s.log("%s: stalled", cluster)
+		sim.log("%s: stalled", cluster)
 		if a.outcome == stallThenRecover {
-			a.outcome, a.due = success, s.now.Add(time.Duration(s.rng.IntN(200))*time.Second)
+			a.outcome, a.due = success, sim.now.Add(time.Duration(sim.rng.IntN(200))*time.Second)
 		}
 	}
 }
 
 // pass lets time pass. Pods die on time.
-func (s *simulation) pass(d time.Duration) {
-	s.now = s.now.Add(d)
-	for _, name := range slices.Sorted(maps.Keys(s.present())) {
-		a, i := s.agents[name], s.present()[name]
+func (sim *simulation) pass(d time.Duration) {
+	sim.now = sim.now.Add(d)
+	for _, name := range slices.Sorted(maps.Keys(sim.present())) {
+		a, i := sim.agents[name], sim.present()[name]
 		if a != nil && a.outcome == death && a.uid == i.uid && a.stamp == i.Stamp && !a.due.IsZero() &&
-			!s.now.Before(a.due) {
-			s.report(name, a, i)
+			!sim.now.Before(a.due) {
+			sim.report(name, a, i)
 		}
 	}
 }
 
 // sicken makes an updated cluster not Ready for a while, or for good.
-func (s *simulation) sicken(cluster string) {
-	i, a := s.present()[cluster], s.agents[cluster]
-	if a == nil || a.uid != i.uid || a.stamp != i.Stamp || !i.isUpdated() || !i.Ready || !s.clusters()[cluster].Online {
+func (sim *simulation) sicken(cluster string) {
+	i, a := sim.present()[cluster], sim.agents[cluster]
+	if a == nil || a.uid != i.uid || a.stamp != i.Stamp || !i.isUpdated() || !i.Ready ||
+		!sim.clusters()[cluster].Online {
 		return
 	}
-	stalls := s.rng.IntN(3) == 0
-	s.putInstall(cluster, func(i *install) { i.Ready, i.Stalled = false, stalls })
-	a.outcome, a.due = recovery, s.now.Add(time.Duration(5+s.rng.IntN(100))*time.Second)
-	if s.rng.IntN(8) == 0 {
+	stalls := sim.rng.IntN(3) == 0
+	sim.putInstall(cluster, func(i *install) { i.Ready, i.Stalled = false, stalls })
+	a.outcome, a.due = recovery, sim.now.Add(time.Duration(5+sim.rng.IntN(100))*time.Second)
+	if sim.rng.IntN(8) == 0 {
 		a.due = time.Time{}
 	}
-	s.log("%s: falls sick until %s", cluster, a.due.Format("15:04:05"))
+	sim.log("%s: falls sick until %s", cluster, a.due.Format("15:04:05"))
 }
 
 // takeOut lets the operator controller delete installs that are not wanted.
-func (s *simulation) takeOut() {
-	for _, name := range slices.Sorted(maps.Keys(s.present())) {
-		c, enrolled := s.clusters()[name]
-		if !s.present()[name].Deleting && (!enrolled || c.Deleting || c.Labels["fleet"] != "yes") {
-			s.putInstall(name, func(i *install) { i.Deleting = true })
-			s.log("%s: install is being deleted", name)
+func (sim *simulation) takeOut() {
+	for _, name := range slices.Sorted(maps.Keys(sim.present())) {
+		c, enrolled := sim.clusters()[name]
+		if !sim.present()[name].Deleting && (!enrolled || c.Deleting || c.Labels["fleet"] != "yes") {
+			sim.putInstall(name, func(i *install) { i.Deleting = true })
+			sim.log("%s: install is being deleted", name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.clusters())) {
-		if _, has := s.present()[name]; !has && s.clusters()[name].Deleting {
-			s.putCluster(name, nil)
+	for _, name := range slices.Sorted(maps.Keys(sim.clusters())) {
+		if _, has := sim.present()[name]; !has && sim.clusters()[name].Deleting {
+			sim.putCluster(name, nil)
 		}
 	}
 }

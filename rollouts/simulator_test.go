@@ -147,16 +147,16 @@ func newSimulation(seed uint64) *simulation {
 	return s
 }
 
-func (s *simulation) join(n int) {
+func (sim *simulation) join(n int) {
 	name := fmt.Sprintf("c%02d", n)
-	s.log("%s joins", name)
-	s.putCluster(name, func(c *rollouts.Cluster) {
+	sim.log("%s joins", name)
+	sim.putCluster(name, func(c *rollouts.Cluster) {
 		c.Name = name
-		c.Labels = map[string]string{"fleet": "yes", "stage": pick(s.rng, "canary", "prod", "prod"),
-			"order": strconv.Itoa(s.rng.IntN(5))}
+		c.Labels = map[string]string{"fleet": "yes", "stage": pick(sim.rng, "canary", "prod", "prod"),
+			"order": strconv.Itoa(sim.rng.IntN(5))}
 		c.Enrolled = true
-		c.Online = s.bad || s.rng.IntN(8) > 0
-		c.OnlineSince = s.now
+		c.Online = sim.bad || sim.rng.IntN(8) > 0
+		c.OnlineSince = sim.now
 	})
 }
 
@@ -164,159 +164,164 @@ func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(val
 
 // strategy draws waves that end with one that takes all, so that the checks
 // need not know of the implied one; tables test that.
-func (w *simulation) strategy() v1alpha1.RolloutStrategy {
+func (sim *simulation) strategy() v1alpha1.RolloutStrategy {
 	s := v1alpha1.RolloutStrategy{
-		OnFailure:   pick(w.rng, v1alpha1.FailurePause, v1alpha1.FailurePause, v1alpha1.FailureAbort),
-		Offline:     pick(w.rng, v1alpha1.OfflineDefer, v1alpha1.OfflineDefer, v1alpha1.OfflineFail),
-		LateJoiners: pick(w.rng, v1alpha1.LateJoin, v1alpha1.LateJoin, v1alpha1.LateIgnore),
-		MaxDeferred: pick(w.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromString("50%"))),
+		OnFailure:   pick(sim.rng, v1alpha1.FailurePause, v1alpha1.FailurePause, v1alpha1.FailureAbort),
+		Offline:     pick(sim.rng, v1alpha1.OfflineDefer, v1alpha1.OfflineDefer, v1alpha1.OfflineFail),
+		LateJoiners: pick(sim.rng, v1alpha1.LateJoin, v1alpha1.LateJoin, v1alpha1.LateIgnore),
+		MaxDeferred: pick(sim.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromString("50%"))),
 	}
-	for i := range w.rng.IntN(3) {
-		wave := w.wave(fmt.Sprintf("w%d", i), false)
-		if w.rng.IntN(2) == 0 {
+	for i := range sim.rng.IntN(3) {
+		wave := sim.wave(fmt.Sprintf("sim%d", i), false)
+		if sim.rng.IntN(2) == 0 {
 			wave.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}
 		}
-		wave.Size = pick(w.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromInt32(3)), new(intstr.FromString("30%")))
+		wave.Size = pick(sim.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromInt32(3)),
+			new(intstr.FromString("30%")))
 		s.Waves = append(s.Waves, wave)
 	}
-	s.Waves = append(s.Waves, w.wave("rest", true))
-	s.ErrorBudgetPace = w.pace()
+	s.Waves = append(s.Waves, sim.wave("rest", true))
+	s.ErrorBudgetPace = sim.pace()
 	return s
 }
 
-func (s *simulation) wave(name string, last bool) v1alpha1.Wave {
+func (sim *simulation) wave(name string, last bool) v1alpha1.Wave {
 	wave := v1alpha1.Wave{
-		Name:           name,
-		SortBy:         pick(s.rng, "", "order"),
-		MaxConcurrency: pick(s.rng, new(intstr.FromInt32(1)), new(intstr.FromInt32(3)), new(intstr.FromString("50%"))),
-		MaxFailures:    pick(s.rng, new(intstr.FromInt32(0)), new(intstr.FromInt32(1)), new(intstr.FromString("25%"))),
-		Deadline:       &metav1.Duration{Duration: pick(s.rng, time.Minute, 5*time.Minute)},
-		Soak:           &metav1.Duration{Duration: pick(s.rng, 0, 30*time.Second, 2*time.Minute)},
-		UnreadyGrace:   &metav1.Duration{Duration: pick(s.rng, 10*time.Second, time.Minute)},
+		Name:   name,
+		SortBy: pick(sim.rng, "", "order"),
+		MaxConcurrency: pick(sim.rng, new(intstr.FromInt32(1)), new(intstr.FromInt32(3)),
+			new(intstr.FromString("50%"))),
+		MaxFailures: pick(sim.rng, new(intstr.FromInt32(0)), new(intstr.FromInt32(1)),
+			new(intstr.FromString("25%"))),
+		Deadline:     &metav1.Duration{Duration: pick(sim.rng, time.Minute, 5*time.Minute)},
+		Soak:         &metav1.Duration{Duration: pick(sim.rng, 0, 30*time.Second, 2*time.Minute)},
+		UnreadyGrace: &metav1.Duration{Duration: pick(sim.rng, 10*time.Second, time.Minute)},
 	}
-	if s.dies { // within the soak
+	if sim.dies { // within the soak
 		wave.Soak.Duration = max(wave.Soak.Duration, 30*time.Second)
 	}
-	if s.rng.IntN(5) == 0 {
+	if sim.rng.IntN(5) == 0 {
 		wave.Gates = []v1alpha1.Gate{{Name: "go", Approval: &v1alpha1.ApprovalGate{}}}
 	}
-	wave.Gates = append(wave.Gates, s.measuredGates(last)...)
+	wave.Gates = append(wave.Gates, sim.measuredGates(last)...)
 	return wave
 }
 
 // chaos lets one thing happen.
-func (s *simulation) chaos(hubs []*hub) {
-	names := slices.Sorted(maps.Keys(s.clusters()))
+func (sim *simulation) chaos(hubs []*hub) {
+	names := slices.Sorted(maps.Keys(sim.clusters()))
 	cluster := ""
 	if len(names) > 0 {
-		cluster = pick(s.rng, names...)
+		cluster = pick(sim.rng, names...)
 	}
-	switch n := s.rng.IntN(100); {
+	switch n := sim.rng.IntN(100); {
 	case n < 50:
 		// One hub does many steps while the other stands still in the middle of
 		// a pass.
-		if s.rng.IntN(12) == 0 {
-			s.active = s.rng.IntN(len(hubs))
+		if sim.rng.IntN(12) == 0 {
+			sim.active = sim.rng.IntN(len(hubs))
 		}
-		hubs[s.active].step(s, false)
-		if s.rng.IntN(4) == 0 {
-			hubs[s.active].hear(s)
+		hubs[sim.active].step(sim, false)
+		if sim.rng.IntN(4) == 0 {
+			hubs[sim.active].hear(sim)
 		}
 	case n < 75 && cluster != "":
-		s.work(cluster)
+		sim.work(cluster)
 	case n < 84:
-		s.pass(s.soon())
+		sim.pass(sim.soon())
 	case n < 87:
-		hubs[s.rng.IntN(len(hubs))].crash(s)
-	case n < 90 && cluster != "" && !s.bad:
-		s.disturb(cluster)
-	case n < 92 && !s.bad:
-		s.takeOut()
+		hubs[sim.rng.IntN(len(hubs))].crash(sim)
+	case n < 90 && cluster != "" && !sim.bad:
+		sim.disturb(cluster)
+	case n < 92 && !sim.bad:
+		sim.takeOut()
 	case n < 93 && len(names) < 16:
-		s.join(len(s.fleet) + 20)
+		sim.join(len(sim.fleet) + 20)
 	case n < 98:
-		s.person()
+		sim.person()
 	case n < 99:
-		s.legislate()
+		sim.legislate()
 	}
 }
 
 // disturb changes a cluster.
-func (s *simulation) disturb(cluster string) {
-	c := s.clusters()[cluster]
-	switch s.rng.IntN(13) {
+func (sim *simulation) disturb(cluster string) {
+	c := sim.clusters()[cluster]
+	switch sim.rng.IntN(13) {
 	case 11, 12:
-		s.veto(cluster)
+		sim.veto(cluster)
 	case 8, 9, 10:
-		s.sicken(cluster)
+		sim.sicken(cluster)
 		return
 	case 0, 1, 2:
-		s.setOnline(cluster, !c.Online)
+		sim.setOnline(cluster, !c.Online)
 	case 3:
-		s.putCluster(cluster, func(c *rollouts.Cluster) { c.Paused = !c.Paused })
+		sim.putCluster(cluster, func(c *rollouts.Cluster) { c.Paused = !c.Paused })
 	case 4, 5:
-		s.putCluster(cluster, func(c *rollouts.Cluster) { c.Labels["stage"] = pick(s.rng, "canary", "prod", "other") })
+		sim.putCluster(cluster, func(c *rollouts.Cluster) {
+			c.Labels["stage"] = pick(sim.rng, "canary", "prod", "other")
+		})
 	case 6:
-		s.left[cluster] = true
-		s.putCluster(cluster, func(c *rollouts.Cluster) { c.Labels["fleet"] = pick(s.rng, "yes", "no") })
+		sim.left[cluster] = true
+		sim.putCluster(cluster, func(c *rollouts.Cluster) { c.Labels["fleet"] = pick(sim.rng, "yes", "no") })
 	case 7:
-		s.left[cluster] = true
-		s.putCluster(cluster, func(c *rollouts.Cluster) { c.Deleting = c.Deleting || s.rng.IntN(3) == 0 })
+		sim.left[cluster] = true
+		sim.putCluster(cluster, func(c *rollouts.Cluster) { c.Deleting = c.Deleting || sim.rng.IntN(3) == 0 })
 	}
-	s.log("%s: %+v", cluster, s.clusters()[cluster])
+	sim.log("%s: %+v", cluster, sim.clusters()[cluster])
 }
 
 // person does what people do to the newest rollout.
-func (s *simulation) person() {
-	r := s.latest()
-	n := s.rng.IntN(15)
-	if n == 0 && len(s.rollouts) < 3 && !s.bad {
-		s.supersede(r)
+func (sim *simulation) person() {
+	r := sim.latest()
+	n := sim.rng.IntN(15)
+	if n == 0 && len(sim.rollouts) < 3 && !sim.bad {
+		sim.supersede(r)
 		return
 	}
 	if n == 14 {
-		which := pick(s.rng, v1alpha1.GateFailed, v1alpha1.GateWaiting)
-		s.overrideGates(r, func(g v1alpha1.GateStatus) bool { return g.Verdict == which && g.Evidence != "" })
+		which := pick(sim.rng, v1alpha1.GateFailed, v1alpha1.GateWaiting)
+		sim.overrideGates(r, func(g v1alpha1.GateStatus) bool { return g.Verdict == which && g.Evidence != "" })
 		return
 	}
-	s.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
+	sim.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
 		switch n {
 		case 1, 2:
 			ro.Spec.Paused = true
 		case 3, 4, 5, 6:
 			ro.Spec.Paused = false
 		case 7:
-			if s.rng.IntN(6) == 0 {
+			if sim.rng.IntN(6) == 0 {
 				ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "enough"}
 			}
 		case 8, 9:
-			s.approve(ro)
+			sim.approve(ro)
 		case 10:
-			ro.Spec.Blocked = pick(s.rng, "it loses data", "")
+			ro.Spec.Blocked = pick(sim.rng, "it loses data", "")
 		case 11:
 			ro.Spec.Blocked = ""
 		case 12:
 			ro.Spec.Retries++
 		case 13:
-			if s.rng.IntN(4) == 0 {
+			if sim.rng.IntN(4) == 0 {
 				ro.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "emergency"}
 			}
 		}
 	})
 }
 
-func (s *simulation) supersede(r *rollout) {
+func (sim *simulation) supersede(r *rollout) {
 	if !r.now().Status.Phase.Ended() {
-		s.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
+		sim.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
 			if ro.Spec.Abort == nil {
 				ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "a newer target", Superseded: true}
 			}
 		})
 	}
-	s.startRollout(s.strategy())
+	sim.startRollout(sim.strategy())
 }
 
-func (s *simulation) approve(ro *v1alpha1.OperatorRollout) {
+func (sim *simulation) approve(ro *v1alpha1.OperatorRollout) {
 	for _, wave := range ro.Spec.Strategy.Waves {
 		for _, g := range wave.Gates {
 			if g.Approval != nil && !approved(ro, wave.Name, g.Name) {
@@ -328,41 +333,41 @@ func (s *simulation) approve(ro *v1alpha1.OperatorRollout) {
 }
 
 // calm puts everything right that a person or time can put right.
-func (s *simulation) calm() {
-	s.log("calm")
-	for _, name := range slices.Sorted(maps.Keys(s.clusters())) {
-		s.setOnline(name, true)
-		s.putCluster(name, func(c *rollouts.Cluster) { c.Paused, c.Holds = false, nil })
+func (sim *simulation) calm() {
+	sim.log("calm")
+	for _, name := range slices.Sorted(maps.Keys(sim.clusters())) {
+		sim.setOnline(name, true)
+		sim.putCluster(name, func(c *rollouts.Cluster) { c.Paused, c.Holds = false, nil })
 	}
-	if s.depends {
-		s.windows = nil // those of what waits for the other operator would open and close for ever
+	if sim.depends {
+		sim.windows = nil // those of what waits for the other operator would open and close for ever
 	}
-	s.isCalm = true
-	s.reconcilePolicies()
-	r := s.latest()
-	s.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
+	sim.isCalm = true
+	sim.reconcilePolicies()
+	r := sim.latest()
+	sim.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
 		ro.Spec.Paused, ro.Spec.Blocked = false, ""
-		s.approve(ro)
+		sim.approve(ro)
 	})
 }
 
 // settle runs one hub with fresh caches for each operator until nothing moves and
 // time changes nothing either.
-func (s *simulation) settle(hubs map[*simulation][]*hub) {
+func (sim *simulation) settle(hubs map[*simulation][]*hub) {
 	idle := 0
 	for range 4000 {
 		before, due := 0, false
 		var wait time.Duration
-		for _, x := range s.worlds() {
+		for _, x := range sim.worlds() {
 			before += x.writes
 			hubs[x][0].pass = nil
 			wait = shorter(wait, x.rest(hubs[x][0], idle > 0))
-			if s.broken = cmp.Or(s.broken, x.broken); s.broken != "" {
+			if sim.broken = cmp.Or(sim.broken, x.broken); sim.broken != "" {
 				return
 			}
 		}
 		after := 0
-		for _, x := range s.worlds() {
+		for _, x := range sim.worlds() {
 			after += x.writes
 			due = due || x.anyDue()
 		}
@@ -374,13 +379,13 @@ func (s *simulation) settle(hubs map[*simulation][]*hub) {
 		if idle++; idle > 3 && wait == 0 && !due {
 			return
 		}
-		s.pass(min(cmp.Or(wait, 10*time.Second), 30*time.Second))
-		s.sync()
+		sim.pass(min(cmp.Or(wait, 10*time.Second), 30*time.Second))
+		sim.sync()
 	}
-	for _, x := range s.worlds() {
-		s.log("at the end, %s: %s", x.operator, x.latest().now().Status.Message)
+	for _, x := range sim.worlds() {
+		sim.log("at the end, %s: %s", x.operator, x.latest().now().Status.Message)
 	}
-	s.violate("the calm world does not come to rest: %s", s.latest().now().Status.Message)
+	sim.violate("the calm world does not come to rest: %s", sim.latest().now().Status.Message)
 }
 
 // run does one whole pass and returns when the planner wants to look again.
@@ -394,9 +399,9 @@ func (h *hub) run(s *simulation, r *rollout) time.Duration {
 	return wait
 }
 
-func (s *simulation) anyDue() bool {
-	for name, a := range s.agents {
-		if i, exists := s.present()[name]; exists && i.uid == a.uid && !a.due.IsZero() {
+func (sim *simulation) anyDue() bool {
+	for name, a := range sim.agents {
+		if i, exists := sim.present()[name]; exists && i.uid == a.uid && !a.due.IsZero() {
 			return true
 		}
 	}

@@ -11,8 +11,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -213,6 +215,8 @@ func (h *harness) becomes(name, want string) {
 	h.eventually(func() error { return h.is(name, want) })
 }
 
+// describe says what a FleetCluster is. Its labels and its status are written one after the other, so it also says what
+// the status has of another label than the cluster has.
 func describe(c *v1alpha1.FleetCluster) string {
 	var words []string
 	if ref := c.Spec.SourceRef; ref != nil {
@@ -224,6 +228,11 @@ func describe(c *v1alpha1.FleetCluster) string {
 		}
 	}
 	if s := c.Status.Source; s != nil {
+		for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+			if s.Labels[key] != c.Labels[key] {
+				words = append(words, "not yet "+key+"="+s.Labels[key])
+			}
+		}
 		words = append(words, strings.TrimSpace(string(s.State)+" "+string(s.PowerState)))
 		for _, clash := range s.Clashes {
 			words = append(words, "clash "+clash.Namespace)
