@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package untrusted decodes YAML and JSON documents that others wrote: bundles, catalogs, SLO files, standard input.
-// It is the one place that decides which of them are too dangerous to decode. A document that is refused was not
-// decoded, so its size bounds the memory that it can take. It reads no files.
+// It is the one place that decides which of them are too dangerous to decode, or mean different things to different
+// decoders. A document that is refused was not decoded, so its size bounds the memory that it can take. It reads no
+// files.
 package untrusted
 
 import (
@@ -13,12 +14,16 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	yamlv3 "go.yaml.in/yaml/v3"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
-// ErrRefused is wrapped by the errors of documents that are not decoded, whether or not their syntax is correct.
-var ErrRefused = errors.New("document refused")
+var (
+	// ErrRefused is wrapped by the errors of documents that are not decoded, whether or not their syntax is correct.
+	ErrRefused = errors.New("document refused")
+	// ErrSyntax is wrapped by the errors of Object about documents that are neither JSON nor YAML.
+	ErrSyntax = errors.New("broken YAML")
+)
 
 const (
 	// MaxBytes bounds the text of a document. The largest bundles in public catalogs are below 4 MiB.
@@ -38,17 +43,23 @@ func CheckJSON(document []byte) error {
 	return check(len(document), MaxBytes, jsonValues(document), MaxValues)
 }
 
-// CheckYAML is CheckJSON for YAML. It also refuses aliases: an alias stands for a copy of what it names, so aliases of
-// aliases make gigabytes of a few KiB. Nothing that writes manifests writes them. It refuses whatever is not UTF-8,
-// because the check for aliases would not find them there.
+// CheckYAML is CheckJSON for YAML. Aliases count as what they stand for: aliases of aliases make gigabytes of a few
+// KiB. It refuses whatever is not UTF-8, because the check for aliases would not find them there.
 func CheckYAML(document []byte) error {
-	if !utf8.Valid(document) || bytes.IndexByte(document, 0) >= 0 {
-		return fmt.Errorf("%w: it is not UTF-8 text", ErrRefused)
+	if err := checkText(document); err != nil {
+		return err
 	}
 	if err := check(len(document), maxYAML, yamlValues(document), maxYAMLValues); err != nil {
 		return err
 	}
 	return checkAliases(document)
+}
+
+func checkText(document []byte) error {
+	if !utf8.Valid(document) || bytes.IndexByte(document, 0) >= 0 {
+		return fmt.Errorf("%w: it is not UTF-8 text", ErrRefused)
+	}
+	return nil
 }
 
 func check(size, maxSize, values, maxValues int) error {
@@ -61,14 +72,63 @@ func check(size, maxSize, values, maxValues int) error {
 	return nil
 }
 
-// ToJSON converts a YAML document. The error wraps ErrRefused, or says what is wrong with the syntax.
+// Object decodes a document, YAML or JSON, that is one object, as Kubernetes does it: whole numbers stay whole. Nil
+// stands for a document without content. It refuses what other decoders take for something else: a field that is there
+// twice, of which some take the first, some the last, and some merge both, and text that follows the document. The
+// error wraps ErrRefused or ErrSyntax, or says that the document is no object.
+//
+// JSON is not decoded as the YAML that it also is: a YAML parser takes five times as long.
+func Object(document []byte) (map[string]any, error) {
+	if err := CheckJSON(document); err != nil {
+		return nil, err
+	}
+	if err := checkText(document); err != nil {
+		return nil, err
+	}
+	var content map[string]any
+	repeated, err := kjson.UnmarshalStrict(document, &content, kjson.DisallowDuplicateFields)
+	if err == nil {
+		return content, refuseRepeated(repeated)
+	}
+	if json.Valid(document) {
+		return nil, err
+	}
+	converted, err := ToJSON(document)
+	if errors.Is(err, ErrRefused) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
+	}
+	content = nil
+	return content, kjson.UnmarshalCaseSensitivePreserveInts(converted, &content)
+}
+
+func refuseRepeated(fields []error) error {
+	if len(fields) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w: keep one, since readers disagree about which counts", ErrRefused, fields[0])
+}
+
+// ToJSON converts a YAML document. It refuses what Object refuses. The error wraps ErrRefused, or says what is wrong
+// with the syntax.
 func ToJSON(document []byte) ([]byte, error) {
 	if err := CheckYAML(document); err != nil {
 		return nil, err
 	}
-	converted, err := yaml.YAMLToJSON(document)
-	if err != nil {
+	if err := checkSingle(document); err != nil {
 		return nil, err
+	}
+	converted, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		// It may be about a field that overrides a merged one, which is correct.
+		if err := checkRepeated(document); err != nil {
+			return nil, err
+		}
+		if converted, err = yaml.YAMLToJSON(document); err != nil {
+			return nil, err
+		}
 	}
 	if len(converted) > MaxBytes {
 		return nil, fmt.Errorf("%w: it is larger than %d MiB as JSON", ErrRefused, MaxBytes>>20)
@@ -76,29 +136,33 @@ func ToJSON(document []byte) ([]byte, error) {
 	return converted, nil
 }
 
-// Unmarshal decodes a YAML or JSON document, as sigs.k8s.io/yaml does it. The error wraps ErrRefused, or says what is
-// wrong with the content.
+// Unmarshal decodes a YAML or JSON document, as sigs.k8s.io/yaml does it. It refuses what Object refuses. The error
+// wraps ErrRefused, or says what is wrong with the content.
 func Unmarshal(document []byte, into any) error {
-	if err := CheckYAML(document); err != nil {
+	if _, err := ToJSON(document); err != nil {
 		return err
 	}
 	return yaml.Unmarshal(document, into)
 }
 
-// UnmarshalStrict is Unmarshal, and refuses unknown and repeated fields.
+// UnmarshalStrict is Unmarshal, and refuses unknown fields.
 func UnmarshalStrict(document []byte, into any) error {
-	if err := CheckYAML(document); err != nil {
+	if _, err := ToJSON(document); err != nil {
 		return err
 	}
-	return yaml.UnmarshalStrict(document, into)
+	return yaml.Unmarshal(document, into, yaml.DisallowUnknownFields)
 }
 
-// Values returns an upper bound of the number of keys and values of a document.
+// Values returns an upper bound of the number of keys and values of a document, with what its aliases stand for.
 func Values(document []byte) int {
 	if json.Valid(document) {
 		return jsonValues(document)
 	}
-	return yamlValues(document)
+	values := yamlValues(document)
+	if whole, err := expanded(document); err == nil {
+		values = max(values, whole.values)
+	}
+	return values
 }
 
 // jsonValues counts what separates or opens values, outside strings.
@@ -139,52 +203,4 @@ func yamlValues(document []byte) int {
 		n += bytes.Count(document, []byte(separator))
 	}
 	return n
-}
-
-// checkAliases parses without expanding aliases. What looks like an anchor and cannot be parsed is refused as well: the
-// parser that decodes the document may differ.
-func checkAliases(document []byte) error {
-	if !mayHaveAnchor(document) {
-		return nil
-	}
-	var root yamlv3.Node
-	if err := yamlv3.Unmarshal(document, &root); err != nil {
-		return fmt.Errorf("%w: it may have aliases, and is not correct YAML: %w", ErrRefused, err)
-	}
-	if alias := findAlias(&root); alias != nil {
-		return fmt.Errorf("%w: line %d: the alias *%s is not allowed: write out what it stands for", ErrRefused,
-			alias.Line, alias.Value)
-	}
-	return nil
-}
-
-// mayHaveAnchor looks for an ampersand where a value can begin. Without an anchor there is no alias, and parsing large
-// definitions twice takes time.
-func mayHaveAnchor(document []byte) bool {
-	for i, c := range document {
-		if c != '&' || i+1 == len(document) {
-			continue
-		}
-		begins := i == 0 || !isWord(document[i-1]) && document[i-1] != '&'
-		if begins && bytes.IndexByte([]byte("& \t\r\n"), document[i+1]) < 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func isWord(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_'
-}
-
-func findAlias(n *yamlv3.Node) *yamlv3.Node {
-	if n.Kind == yamlv3.AliasNode {
-		return n
-	}
-	for _, child := range n.Content {
-		if found := findAlias(child); found != nil {
-			return found
-		}
-	}
-	return nil
 }

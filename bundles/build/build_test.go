@@ -189,7 +189,7 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		"nothing":     {"", build.Options{}, "no Deployment among the manifests"},
 		"broken YAML": {deployment + "---\n a: [\n", build.Options{}, "in.yaml, line 9: broken YAML"},
 		"a key twice": {"apiVersion: v1\nkind: ConfigMap\nkind: Secret\n", build.Options{},
-			`key "kind" already set`},
+			`the field "kind" is there twice`},
 		"no object": {join(deployment, "- 1\n"), build.Options{}, "is not an object"},
 		"no kind":   {join(deployment, "apiVersion: v1\n"), build.Options{}, "has no kind"},
 		"no name": {join(deployment, "apiVersion: v1\nkind: ConfigMap\n"), build.Options{},
