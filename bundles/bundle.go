@@ -28,7 +28,7 @@ var (
 	// ErrNotBundle says that what was read is no registry+v1 bundle, and why.
 	ErrNotBundle = errors.New("not a registry+v1 bundle")
 	// ErrSyntax says that a file of a bundle is not YAML or JSON; the error names the file. It comes with ErrNotBundle.
-	ErrSyntax = errors.New("broken YAML")
+	ErrSyntax = untrusted.ErrSyntax
 	// ErrVersion says that the version of a ClusterServiceVersion is not a semantic version. It comes with
 	// ErrNotBundle.
 	ErrVersion = errors.New("not a semantic version")
@@ -102,8 +102,8 @@ func (b *Bundle) object(kind, name string) *Object {
 	return b.Objects[i]
 }
 
-// FromManifests returns the bundle of manifests, JSON or YAML, as a catalog or an image has them. The annotations may
-// be nil. Errors wrap ErrNotBundle or ErrTooLarge.
+// FromManifests returns the bundle of manifests, JSON or YAML, as a catalog or an image has them: each is one object.
+// The annotations may be nil. Errors wrap ErrNotBundle or ErrTooLarge.
 func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, error) {
 	b := &Bundle{Annotations: maps.Clone(annotations)}
 	return b, b.addManifests(manifests)
@@ -130,7 +130,7 @@ func givesRights(o *Object) bool {
 // addManifests reads all of a bundle.
 func (b *Bundle) addManifests(manifests [][]byte) error {
 	for i, text := range manifests {
-		if err := b.addFile(fmt.Sprintf("manifests/%d", i), text); err != nil {
+		if err := b.addDocument(fmt.Sprintf("manifests/%d", i), 1, text); err != nil {
 			return err
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/json"
 
 	"github.com/bellwether-dev/bellwether/untrusted"
 )
@@ -60,7 +60,7 @@ func (o *Object) IsRBAC() bool {
 
 // parseObject reads one document, YAML or JSON; nil if there is nothing in it.
 func parseObject(file string, line int, text []byte) (*Object, error) {
-	content, err := parseContent(text)
+	content, err := untrusted.Object(text)
 	if errors.Is(err, ErrSyntax) || errors.Is(err, untrusted.ErrRefused) {
 		return nil, fmt.Errorf("%w: %s: the document at line %d: %w", ErrNotBundle, file, line, err)
 	}
@@ -75,30 +75,24 @@ func parseObject(file string, line int, text []byte) (*Object, error) {
 		return nil, fmt.Errorf("%w: %s: the document at line %d has no kind or no apiVersion: manifests are "+
 			"Kubernetes objects", ErrNotBundle, file, line)
 	}
+	if field := onlyForOLM(content); field != "" {
+		return nil, fmt.Errorf("%w: %s: the document at line %d has the field %q, which OLM takes for something else "+
+			"than Kubernetes does", ErrNotBundle, file, line, field)
+	}
 	o.root = sync.OnceValue(o.parse)
 	return o, nil
 }
 
-// parseContent reads JSON as what it is: catalogs carry manifests as JSON, and a YAML parser takes five times as long.
-// Whole numbers stay whole, as Kubernetes reads them: bounds of schemas can be too large for a float.
-func parseContent(text []byte) (map[string]any, error) {
-	if err := untrusted.CheckJSON(text); err != nil {
-		return nil, err
+// onlyForOLM returns a field that makes OLM take an object for another one; empty where there is none. Besides those
+// that are spelt in another case it is that of a reference: OLM installs what a ConfigMap of the cluster has instead
+// (refForStep in pkg/controller/operators/catalog/manifests.go).
+func onlyForOLM(content map[string]any) string {
+	for field := range content {
+		if strings.EqualFold(field, "catalogSourceName") {
+			return field
+		}
 	}
-	var content map[string]any
-	if json.UnmarshalCaseSensitivePreserveInts(text, &content) == nil {
-		return content, nil
-	}
-	converted, err := untrusted.ToJSON(text)
-	if errors.Is(err, untrusted.ErrRefused) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
-	}
-	content = nil
-	err = json.UnmarshalCaseSensitivePreserveInts(converted, &content)
-	return content, err
+	return misspeltIn(content, header)
 }
 
 // SameText reports whether two objects were written alike, to the byte. Objects of different text may still mean the

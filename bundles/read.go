@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -177,32 +178,40 @@ func (r *reader) typed(name, field string) ([]registryv1.Property, error) {
 
 // addFile adds the documents of a manifest file, with the lines they begin on.
 func (b *Bundle) addFile(file string, text []byte) error {
-	if b.values += untrusted.Values(text); b.values > MaxValues {
-		return fmt.Errorf("%w: its manifests have more than %d keys and values", ErrTooLarge, MaxValues)
-	}
 	line := 1
 	for _, document := range split(text) {
-		o, err := parseObject(file, line, document)
-		if err != nil {
+		if err := b.addDocument(file, line, document); err != nil {
 			return err
-		}
-		if o != nil && b.reduce != nil {
-			o = b.reduce(o)
-		}
-		if o != nil {
-			b.Objects = append(b.Objects, o)
 		}
 		line += bytes.Count(document, []byte("\n")) + 1 // the separator
 	}
 	return nil
 }
 
-// split cuts a YAML file at its separator lines.
+// addDocument adds the object of a document, if there is one.
+func (b *Bundle) addDocument(file string, line int, text []byte) error {
+	if b.values += untrusted.Values(text); b.values > MaxValues {
+		return fmt.Errorf("%w: its manifests have more than %d keys and values", ErrTooLarge, MaxValues)
+	}
+	o, err := parseObject(file, line, text)
+	if err != nil || o == nil {
+		return err
+	}
+	if b.reduce != nil {
+		o = b.reduce(o)
+	}
+	b.Objects = append(b.Objects, o)
+	return nil
+}
+
+var separator = regexp.MustCompile(`^---(\s+#.*)?\s*$`)
+
+// split cuts a YAML file at its separator lines, which may have a comment.
 func split(text []byte) [][]byte {
 	var documents [][]byte
 	start, at := 0, 0
 	for line := range bytes.Lines(text) {
-		if content := strings.TrimRight(string(line), " \t\r\n"); content == "---" {
+		if separator.Match(line) {
 			documents = append(documents, text[start:at])
 			start = at + len(line)
 		}

@@ -4,7 +4,6 @@
 package build
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,10 +12,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-)
 
-// defaultAccount is the one that pods run as when they name none.
-const defaultAccount = "default"
+	"github.com/bellwether-dev/bellwether/bundles"
+)
 
 // permissions are what OLM grants to the operator's accounts, by the account's name, and the RBAC manifests that are
 // left.
@@ -60,7 +58,7 @@ func (a *assembly) permit() {
 func (a *assembly) accounts() map[string]bool {
 	out := map[string]bool{}
 	for _, d := range a.objects.deployments {
-		out[cmp.Or(d.value.Spec.Template.Spec.ServiceAccountName, defaultAccount)] = true
+		out[bundles.AccountOf(d.value.Spec.Template.Spec)] = true
 	}
 	for _, name := range a.options.ServiceAccounts {
 		out[name] = true

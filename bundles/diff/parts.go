@@ -95,22 +95,21 @@ const relatedImage = "RELATED_IMAGE_"
 func imagesOf(b *bundles.Bundle) map[string]string {
 	out := map[string]string{}
 	used := map[string]bool{}
-	for _, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		for _, c := range slices.Concat(d.Spec.Template.Spec.Containers, d.Spec.Template.Spec.InitContainers) {
-			out["container "+d.Name+"/"+c.Name] = c.Image
-			used[c.Image] = true
-			for _, e := range c.Env {
-				if strings.HasPrefix(e.Name, relatedImage) {
-					out["container "+d.Name+"/"+c.Name+" "+e.Name] = e.Value
-					used[e.Value] = true
-				}
+	for _, i := range b.Images() {
+		switch i.Use {
+		case bundles.RelatedImage:
+			if !used[i.Ref] {
+				out["related image "+i.Name] = i.Ref
 			}
+			continue
+		case bundles.AnnotationImage: // for people
+			continue
+		case bundles.VolumeImage:
+			out["volume "+i.Of] = i.Ref
+		case bundles.ContainerImage, bundles.VariableImage:
+			out[strings.TrimSpace("container "+i.Of+" "+i.Name)] = i.Ref
 		}
-	}
-	for _, r := range b.CSV.Spec.RelatedImages {
-		if !used[r.Image] {
-			out["related image "+r.Name] = r.Image
-		}
+		used[i.Ref] = true
 	}
 	return out
 }
@@ -150,6 +149,11 @@ func deploymentsOf(b *bundles.Bundle) map[string]any {
 		spec := d.Spec.DeepCopy()
 		forgetImages(spec.Template.Spec.Containers)
 		forgetImages(spec.Template.Spec.InitContainers)
+		for i := range spec.Template.Spec.Volumes {
+			if image := spec.Template.Spec.Volumes[i].Image; image != nil {
+				image.Reference = ""
+			}
+		}
 		tree, _ := asTree(spec).(map[string]any)
 		// What is within the pod is what reviewers know by heart; spare them the way there.
 		template, _ := tree["template"].(map[string]any)
@@ -179,6 +183,7 @@ func weighPod(c Change) Change {
 		"hostNetwork": "it uses the node's network", "hostPID": "it can see the node's processes",
 		"hostIPC":            "it shares memory with the node",
 		"serviceAccountName": "its rights are those of another account",
+		"serviceAccount":     "its rights are those of another account",
 		"selector":           "Kubernetes refuses to change it: OLM creates the Deployment again",
 	} {
 		if c.Path == path || strings.HasPrefix(c.Path, path+".") {

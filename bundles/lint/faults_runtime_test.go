@@ -146,7 +146,7 @@ func imageFaults() []injector {
 			setting("registry.example.com/planted:latest", "image")},
 		{"image-unlisted", "an image that the operator runs is not among the related images", containerSpots,
 			func(d *draft, s spot) spot {
-				return d.add(s, map[string]any{"name": envRelatedImage + "PLANTED",
+				return d.add(s, map[string]any{"name": "RELATED_IMAGE_PLANTED",
 					"value": "registry.example.com/planted:latest"}, "env")
 			}},
 		{"container-image", "the annotation names an image that no Deployment runs", csvSpot,
@@ -166,8 +166,8 @@ func withRegistry(platform string, change func(knownImages, string)) func(*draft
 	return func(d *draft, s spot) spot {
 		const planted = "registry.example.com/planted:latest"
 		known := knownImages{planted: {platform}}
-		for _, u := range imageUses(d.predecessor) {
-			known[u.image] = []string{platform}
+		for _, u := range d.predecessor.Images() {
+			known[u.Ref] = []string{platform}
 		}
 		change(known, planted)
 		d.images = known

@@ -194,7 +194,7 @@ func operatorAccounts(b *bundles.Bundle) []string {
 	spec := b.CSV.Spec.InstallStrategy.StrategySpec
 	var out []string
 	for _, d := range spec.DeploymentSpecs {
-		out = append(out, d.Spec.Template.Spec.ServiceAccountName)
+		out = append(out, bundles.AccountOf(d.Spec.Template.Spec))
 	}
 	for _, p := range slices.Concat(spec.Permissions, spec.ClusterPermissions) {
 		out = append(out, p.ServiceAccountName)

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 )
@@ -21,8 +20,6 @@ const (
 	labelArch                = "operatorframework.io/arch."
 	labelOS                  = "operatorframework.io/os."
 	labelSupported           = "supported"
-	// envRelatedImage is how operators are told the images that they run themselves.
-	envRelatedImage = "RELATED_IMAGE_"
 )
 
 // supplyChainRules are about where images come from.
@@ -75,80 +72,44 @@ func supplyChainRules() []Rule {
 	}}
 }
 
-// imageUse is a place that names an image.
-type imageUse struct {
-	image string
-	path  []any
-}
-
 // deployedImages are the images that the ClusterServiceVersion has OLM run, and
 // those that the operator is told to run.
-func deployedImages(b *bundles.Bundle) []imageUse {
-	var out []imageUse
-	for i, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		pod := []any{"spec", "install", "spec", "deployments", i, "spec", "template", "spec"}
-		out = append(out, containerImages(d.Spec.Template.Spec.InitContainers,
-			slices.Concat(pod, []any{"initContainers"}))...)
-		out = append(out, containerImages(d.Spec.Template.Spec.Containers, slices.Concat(pod, []any{"containers"}))...)
-	}
-	return out
-}
-
-func containerImages(containers []corev1.Container, path []any) []imageUse {
-	var out []imageUse
-	for i, c := range containers {
-		out = append(out, imageUse{c.Image, slices.Concat(path, []any{i, "image"})})
-		for j, env := range c.Env {
-			if strings.HasPrefix(env.Name, envRelatedImage) && env.Value != "" {
-				out = append(out, imageUse{env.Value, slices.Concat(path, []any{i, "env", j, "value"})})
-			}
-		}
-	}
-	return out
-}
-
-// imageUses are all places that name an image.
-func imageUses(b *bundles.Bundle) []imageUse {
-	out := deployedImages(b)
-	for i, related := range b.CSV.Spec.RelatedImages {
-		out = append(out, imageUse{related.Image, []any{"spec", "relatedImages", i, "image"}})
-	}
-	if image := b.CSV.Annotations[annotationContainerImage]; image != "" {
-		out = append(out, imageUse{image, []any{"metadata", "annotations", annotationContainerImage}})
-	}
-	return out
+func deployedImages(b *bundles.Bundle) []bundles.Image {
+	return slices.DeleteFunc(b.Images(), func(i bundles.Image) bool {
+		return i.Use == bundles.RelatedImage || i.Use == bundles.AnnotationImage
+	})
 }
 
 // Images returns the images that a bundle names, each once.
 func Images(b *bundles.Bundle) []string {
 	var out []string
-	for _, u := range firstUses(imageUses(b)) {
-		if _, err := reference.ParseNormalizedNamed(u.image); err == nil {
-			out = append(out, u.image)
+	for _, u := range firstUses(b.Images()) {
+		if _, err := reference.ParseNormalizedNamed(u.Ref); err == nil {
+			out = append(out, u.Ref)
 		}
 	}
 	return out
 }
 
 // firstUses keeps the first place of each image.
-func firstUses(uses []imageUse) []imageUse {
+func firstUses(uses []bundles.Image) []bundles.Image {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(uses, func(u imageUse) bool {
-		again := seen[u.image]
-		seen[u.image] = true
+	return slices.DeleteFunc(uses, func(u bundles.Image) bool {
+		again := seen[u.Ref]
+		seen[u.Ref] = true
 		return again
 	})
 }
 
 func checkImageDigest(in *Input) []Finding {
 	var out []Finding
-	for _, u := range firstUses(imageUses(in.Bundle)) {
-		named, err := reference.ParseNormalizedNamed(u.image)
+	for _, u := range firstUses(in.Bundle.Images()) {
+		named, err := reference.ParseNormalizedNamed(u.Ref)
 		if err != nil {
 			continue
 		}
 		if _, pinned := named.(reference.Canonical); !pinned {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("image %s has no digest", u.image), u.path...))
+			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("image %s has no digest", u.Ref), u.Path...))
 		}
 	}
 	return out
@@ -157,9 +118,9 @@ func checkImageDigest(in *Input) []Finding {
 func checkImageInvalid(in *Input) []Finding {
 	var out []Finding
 	for _, u := range firstUses(deployedImages(in.Bundle)) {
-		if _, err := reference.ParseNormalizedNamed(u.image); err != nil {
+		if _, err := reference.ParseNormalizedNamed(u.Ref); err != nil {
 			out = append(out, at(in.Bundle.CSVObject(),
-				fmt.Sprintf("%q is no image reference: %s", u.image, clip(err.Error())), u.path...))
+				fmt.Sprintf("%q is no image reference: %s", u.Ref, clip(err.Error())), u.Path...))
 		}
 	}
 	return out
@@ -172,9 +133,9 @@ func checkImageUnlisted(in *Input) []Finding {
 	}
 	var out []Finding
 	for _, u := range firstUses(deployedImages(in.Bundle)) {
-		if u.image != "" && !listed[u.image] {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in spec.relatedImages", u.image),
-				u.path...))
+		if u.Ref != "" && !listed[u.Ref] {
+			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in spec.relatedImages", u.Ref),
+				u.Path...))
 		}
 	}
 	return out
@@ -186,7 +147,7 @@ func checkContainerImage(in *Input) []Finding {
 	switch {
 	case image == "":
 		return []Finding{at(o, "the annotation containerImage is missing", "metadata", "annotations")}
-	case slices.ContainsFunc(deployed, func(u imageUse) bool { return u.image == image }):
+	case slices.ContainsFunc(deployed, func(u bundles.Image) bool { return u.Ref == image }):
 		return nil
 	}
 	return []Finding{at(o, fmt.Sprintf("the annotation names %s, which no Deployment runs", image), "metadata",
@@ -199,9 +160,9 @@ func checkImageMissing(in *Input) []Finding {
 		if err == nil {
 			continue
 		}
-		f := at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in its registry", u.image), u.path...)
+		f := at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in its registry", u.Ref), u.Path...)
 		if !errors.Is(err, fs.ErrNotExist) {
-			f.Severity, f.Message = Warning, fmt.Sprintf("image %s could not be looked up: %s", u.image,
+			f.Severity, f.Message = Warning, fmt.Sprintf("image %s could not be looked up: %s", u.Ref,
 				clip(err.Error()))
 		}
 		out = append(out, f)
@@ -211,16 +172,16 @@ func checkImageMissing(in *Input) []Finding {
 
 // lookedUp yields every image that a Deployment runs or that is listed, if
 // somebody asked the registries, with the error of that.
-func lookedUp(in *Input) func(yield func(imageUse, error) bool) {
-	return func(yield func(imageUse, error) bool) {
+func lookedUp(in *Input) func(yield func(bundles.Image, error) bool) {
+	return func(yield func(bundles.Image, error) bool) {
 		if in.Images == nil {
 			return
 		}
-		for _, u := range firstUses(imageUses(in.Bundle)) {
-			if _, err := reference.ParseNormalizedNamed(u.image); err != nil {
+		for _, u := range firstUses(in.Bundle.Images()) {
+			if _, err := reference.ParseNormalizedNamed(u.Ref); err != nil {
 				continue
 			}
-			if _, err := in.Images.Platforms(u.image); !yield(u, err) {
+			if _, err := in.Images.Platforms(u.Ref); !yield(u, err) {
 				return
 			}
 		}
@@ -259,12 +220,12 @@ func checkImagePlatform(in *Input) []Finding {
 		if err != nil {
 			continue
 		}
-		have, _ := in.Images.Platforms(u.image)
+		have, _ := in.Images.Platforms(u.Ref)
 		missing := slices.DeleteFunc(claimed(in.Bundle), func(p string) bool { return slices.Contains(have, p) })
 		if len(missing) > 0 {
 			out = append(out, at(in.Bundle.CSVObject(),
-				fmt.Sprintf("image %s is not built for %s, only for %s", u.image,
-					strings.Join(missing, " and "), strings.Join(have, ", ")), u.path...))
+				fmt.Sprintf("image %s is not built for %s, only for %s", u.Ref,
+					strings.Join(missing, " and "), strings.Join(have, ", ")), u.Path...))
 		}
 	}
 	return out
@@ -277,7 +238,7 @@ func checkImageUnlabelled(in *Input) []Finding {
 		if err != nil {
 			return nil
 		}
-		have, _ := in.Images.Platforms(u.image)
+		have, _ := in.Images.Platforms(u.Ref)
 		if first {
 			all, first = slices.Clone(have), false
 		}

@@ -30,8 +30,10 @@ spec:
   version: %s
   webhookdefinitions: %s
 `, version, version, webhooks)}
-	for _, d := range definitions {
-		manifests = append(manifests, []byte(d))
+	for _, several := range definitions {
+		for d := range strings.SplitSeq(several, "\n---") {
+			manifests = append(manifests, []byte(d))
+		}
 	}
 	b, err := bundles.FromManifests(manifests, nil)
 	if err != nil {

@@ -256,24 +256,28 @@ func (l *Loader) build(ctx context.Context, r Request, p *catalogs.Package) (vie
 	if err != nil {
 		return view.View{}, fmt.Errorf("read dependencies of package %q: %w", r.Package, err)
 	}
-	v, err := view.Build(in)
+	var v view.View
+	err = l.Decode(ctx, r.Digest, func() (err error) {
+		v, err = view.Build(in)
+		return err
+	})
 	if err != nil || r.Permit == nil {
 		return v, err
 	}
-	return v, l.permit(ctx, r, v, append(in.Others, p))
+	return v, l.permit(ctx, r, v)
 }
 
-// permit has each bundle of a view judged that is served in full.
-func (l *Loader) permit(ctx context.Context, r Request, v view.View, packages []*catalogs.Package) error {
-	whole := map[string]*catalogs.Package{}
-	for _, p := range packages {
-		whole[p.Name] = p
+// permit has each bundle of a view judged that is served in full, by the manifests that are served.
+func (l *Loader) permit(ctx context.Context, r Request, v view.View) error {
+	packages := map[string]*catalogs.Package{}
+	for _, p := range v.Packages {
+		packages[p.Name] = p
 	}
 	for _, served := range v.Bundles {
 		if served.Route == view.Stub {
 			continue
 		}
-		b, image := whole[served.Package].Bundles[served.Name], ""
+		b, image := packages[served.Package].Bundles[served.Name], ""
 		objects := b.Objects
 		if served.Route == view.Unpack {
 			var err error

@@ -221,7 +221,7 @@ func TestView(t *testing.T) {
 {"type":"olm.package","value":{"packageName":"needy","version":"1.0.0"}}` + properties + `]}` + "\n"
 	}
 	inlined := catalog(t, catalogtest.Options{Packages: 2, Versions: 2})
-	own := fmt.Sprintf(`{"kind":"ClusterServiceVersion","metadata":{"name":%q}}`, "needy.v1.0.0")
+	own := fmt.Sprintf(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":%q}}`, "needy.v1.0.0")
 	tests := map[string]struct {
 		content string
 		objects [][]byte
@@ -290,7 +290,7 @@ func TestView(t *testing.T) {
 }
 
 // TestDependenciesKeepServedManifests judges what is served of a dependency, whose manifests are read when it is known
-// which of its versions that is. The digest is marked while a bundle is decoded.
+// which of its versions that is. The digest is marked while the view is made and while each bundle is decoded.
 func TestDependenciesKeepServedManifests(t *testing.T) {
 	_, p, _ := strings.Cut(needy(), "\n{\"schema\":\"olm.package\",\"name\":\"p\"")
 	f := &fake{content: catalog(t, catalogtest.Options{Packages: 1, Versions: 20}) +
@@ -309,7 +309,7 @@ func TestDependenciesKeepServedManifests(t *testing.T) {
 	if diff := cmp.Diff(want, judged); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"sha256:1", "sha256:1"}, f.decoded); diff != "" {
+	if diff := cmp.Diff([]string{"sha256:1", "sha256:1", "sha256:1"}, f.decoded); diff != "" {
 		t.Error(diff)
 	}
 }

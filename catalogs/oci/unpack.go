@@ -314,9 +314,8 @@ func (b *unpacked) checkManifests() error {
 		}
 		keys[key] = name
 		if isManifest(base) {
-			if isObject(b.files[name]) != hasKind(b.files[name]) {
-				return fmt.Errorf("%w: OLM reads the manifest %s in another way than Bellwether: keep one YAML "+
-					"document in it, and nothing before that", ErrNotBundle, name)
+			if err := checkManifest(name, b.files[name]); err != nil {
+				return err
 			}
 			continue
 		}
@@ -324,6 +323,21 @@ func (b *unpacked) checkManifests() error {
 			return fmt.Errorf("%w: OLM takes the file %s for a manifest: rename it to end in .yaml, or remove it",
 				ErrNotBundle, name)
 		}
+	}
+	return nil
+}
+
+// checkManifest refuses a manifest that OLM reads in another way. What is too dangerous to decode is not decoded as OLM
+// does it.
+func checkManifest(name string, content []byte) error {
+	if !utilyaml.IsJSONBuffer(content) {
+		if err := untrusted.CheckYAML(content); err != nil {
+			return fmt.Errorf("%w: manifest %s: %w", ErrNotBundle, name, err)
+		}
+	}
+	if isObject(content) != hasKind(content) {
+		return fmt.Errorf("%w: OLM reads the manifest %s in another way than Bellwether: keep one YAML document in "+
+			"it, and nothing before that", ErrNotBundle, name)
 	}
 	return nil
 }

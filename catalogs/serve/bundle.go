@@ -4,7 +4,6 @@
 package serve
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
@@ -63,7 +63,7 @@ func storeBundle(into blobStore, pkg string, b *catalogs.Bundle) (*storedBundle,
 	manifests := &api.Bundle{}
 	for _, o := range b.Objects {
 		manifests.Object = append(manifests.Object, string(o))
-		if manifests.CsvJson == "" && isCSV(o) {
+		if manifests.CsvJson == "" && bundles.IsCSV(o) {
 			manifests.CsvJson = string(o)
 		}
 	}
@@ -85,17 +85,6 @@ func storeMessage(into blobStore, m *api.Bundle) (blob, error) {
 		return blob{}, fmt.Errorf("encode bundle: %w", err)
 	}
 	return into.write(data)
-}
-
-func isCSV(object []byte) bool {
-	// Most objects are CRDs, and large.
-	if !bytes.Contains(object, []byte("ClusterServiceVersion")) {
-		return false
-	}
-	var in struct {
-		Kind string `json:"kind"`
-	}
-	return json.Unmarshal(object, &in) == nil && in.Kind == "ClusterServiceVersion"
 }
 
 func storeCSVSource(into blobStore, b *catalogs.Bundle, metadata []property.Property) (blob, error) {

@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"slices"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
@@ -71,11 +74,10 @@ func (p *part) measure() error {
 		p.route = Stub
 		return nil
 	case len(b.Objects) > 0:
-		csv := csvOf(b)
-		if csv == nil {
-			return fmt.Errorf("%w: bundle %q holds no ClusterServiceVersion named like itself", ErrWrongCSV, b.Name)
+		if err := p.decode(); err != nil {
+			return err
 		}
-		p.route, p.size = Inline, inlineBytes(b, csv)
+		p.route, p.size = Inline, p.inlineBytes()
 		return nil
 	case b.Image != "":
 		p.route = Unpack
@@ -88,17 +90,17 @@ func (p *part) measure() error {
 // inlineBytes is what the bundle adds to an InstallPlan. A plan holds each manifest as a string within its own JSON,
 // so every quote and backslash counts twice; it repeats the CSV's permissions as RBAC objects, and the bundle's
 // properties as an annotation of the CSV, escaped again.
-func inlineBytes(b *catalogs.Bundle, csv []byte) int {
+func (p *part) inlineBytes() int {
 	size := 0
-	for _, o := range b.Objects {
+	for _, o := range p.objects {
 		size += escaped(o) + stepOverhead
 	}
-	if properties, err := json.Marshal(b.Properties); err == nil {
+	if properties, err := json.Marshal(p.bundle.Properties); err == nil {
 		if annotation, err := json.Marshal(string(properties)); err == nil {
 			size += escaped(annotation)
 		}
 	}
-	for _, rules := range permissions(csv) {
+	for _, rules := range permissions(p.csv) {
 		size += escaped(rules) + permissionOverhead
 	}
 	return size
@@ -134,22 +136,26 @@ func permissions(csv []byte) []json.RawMessage {
 	return append(in.Spec.Install.Spec.Permissions, in.Spec.Install.Spec.ClusterPermissions...)
 }
 
-// csvOf returns the bundle's own ClusterServiceVersion, or nil. OLM names what it installs after it, and plans are
-// admitted by name, so one of another name is not the bundle's.
-func csvOf(b *catalogs.Bundle) []byte {
-	for _, o := range b.Objects {
-		var in struct {
-			Kind     string `json:"kind"`
-			Metadata struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
+// decode fills in the manifests as they are served, and which of them is the bundle's own ClusterServiceVersion. OLM
+// names what it installs after it, and plans are admitted by name, so one of another name is not the bundle's.
+func (p *part) decode() error {
+	manifests, err := bundles.Canonical(p.bundle.Objects)
+	if err != nil {
+		return fmt.Errorf("%w: bundle %q: %w", catalogs.ErrInvalidPackage, p.bundle.Name, err)
+	}
+	for _, m := range manifests {
+		p.objects = append(p.objects, m.JSON)
+		if m.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
+			continue
 		}
-		if json.Unmarshal(o, &in) == nil && in.Kind == "ClusterServiceVersion" {
-			if in.Metadata.Name != b.Name {
-				return nil
-			}
-			return o
+		if m.Name != p.bundle.Name || p.csv != nil {
+			return fmt.Errorf("%w: bundle %q has the ClusterServiceVersion %q: it needs one, named like itself",
+				ErrWrongCSV, p.bundle.Name, m.Name)
 		}
+		p.csv = m.JSON
+	}
+	if p.csv == nil {
+		return fmt.Errorf("%w: bundle %q holds no ClusterServiceVersion", ErrWrongCSV, p.bundle.Name)
 	}
 	return nil
 }

@@ -185,6 +185,10 @@ type part struct {
 	stub     bool
 	route    Route
 	size     int
+	// objects are the manifests as they are served, and csv is the one of the ClusterServiceVersion; nil where the
+	// catalog has none.
+	objects [][]byte
+	csv     []byte
 }
 
 func (p *part) describe() Bundle {
@@ -278,7 +282,7 @@ func (p *part) served() *catalogs.Bundle {
 	b := *p.bundle
 	switch p.route {
 	case Inline:
-		b.Image = ""
+		b.Image, b.Objects = "", p.objects
 		// The CSV among the objects says the same, and more.
 		b.Properties = slices.DeleteFunc(slices.Clone(b.Properties), func(p registryv1.Property) bool {
 			return p.Type == registryv1.PropertyCSVMetadata
@@ -286,8 +290,8 @@ func (p *part) served() *catalogs.Bundle {
 	case Unpack:
 		// The CSV alone is for OLM's package server, which shows what is on offer.
 		b.Objects = nil
-		if csv := csvOf(p.bundle); csv != nil {
-			b.Objects = [][]byte{csv}
+		if p.csv != nil {
+			b.Objects = [][]byte{p.csv}
 		}
 	case Stub:
 		b.Objects = nil

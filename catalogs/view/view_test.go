@@ -180,7 +180,7 @@ func TestHashFollowsContent(t *testing.T) {
 	if other := build(); other != first {
 		t.Error("the hash follows what is not served")
 	}
-	in.Package.Bundles[name(1)].Objects[1] = []byte(`{"kind":"CustomResourceDefinition"}`)
+	in.Package.Bundles[name(1)].Objects[1] = []byte(`{"apiVersion":"v1","kind":"ConfigMap"}`)
 	if other := build(); other == first {
 		t.Error("the hash does not follow a manifest")
 	}

@@ -50,21 +50,11 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 		return refuse("the content of bundle %s cannot be judged: %s", name,
 			phrase.Truncate(phrase.OneLine(err.Error()), maxShown))
 	}
-	for _, o := range b.Objects {
-		if field := misspelt(o); field != "" {
-			return refuse("the content of bundle %s cannot be judged: %s %s has the field %q, which OLM reads though "+
-				"it is spelt in another case than in Kubernetes: spell it as Kubernetes does", name, o.GetKind(),
-				o.GetName(), field)
-		}
+	if err := p.objects(name, b, namespace); err != nil {
+		return err
 	}
-	if name := ofOwner(b); name != "" && p.isOwn(namespace) {
-		return refuse("bundle %s brings ConfigMap %s into the agent's namespace, which only the owner of the cluster "+
-			"writes", b.CSV.Name, name)
-	}
-	for _, image := range images(b) {
-		if err := p.registry("an image of bundle "+name, image); err != nil {
-			return err
-		}
+	if err := p.images(name, b); err != nil {
+		return err
 	}
 	if !p.Spec.Permissions.isSet() {
 		return nil
@@ -75,6 +65,50 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 	return p.Spec.Permissions.judge(name, grants(b, mode))
 }
 
+// objects judges what a bundle brings, whatever the rights are that come with it.
+func (p *Policy) objects(name string, b *bundles.Bundle, namespace string) error {
+	for _, o := range b.Objects {
+		if field := o.Misspelt(); field != "" {
+			return refuse("the content of bundle %s cannot be judged: %s %s has the field %q, which OLM reads though "+
+				"it is spelt in another case than in Kubernetes: spell it as Kubernetes does", name, o.GetKind(),
+				o.GetName(), field)
+		}
+		if label := forAgent(o); label != "" {
+			return refuse("bundle %s brings ClusterRole %s, whose label %s gives its rights to the agent: only the "+
+				"owner of the cluster does that", name, o.GetName(), label)
+		}
+	}
+	if name := ofOwner(b); name != "" && p.isOwn(namespace) {
+		return refuse("bundle %s brings ConfigMap %s into the agent's namespace, which only the owner of the cluster "+
+			"writes", b.CSV.Name, name)
+	}
+	return nil
+}
+
+// images judges what a bundle runs, and what it says that it may run.
+func (p *Policy) images(name string, b *bundles.Bundle) error {
+	for _, image := range b.Images() {
+		if image.Use == bundles.AnnotationImage { // for people
+			continue
+		}
+		if err := p.registry("an image of bundle "+name, image.Ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forAgent returns the label by which an object widens the rights of the agent; empty where there is none.
+func forAgent(o *bundles.Object) string {
+	const prefix = "/aggregate-to-agent"
+	for label := range o.GetLabels() {
+		if o.GetKind() == "ClusterRole" && strings.HasPrefix(label, v1alpha1.SchemeGroupVersion.Group+prefix) {
+			return label
+		}
+	}
+	return ""
+}
+
 // ofOwner returns the name of a ConfigMap of the owner that a bundle brings; empty where it brings none.
 func ofOwner(b *bundles.Bundle) string {
 	for _, o := range b.Objects {
@@ -83,20 +117,6 @@ func ofOwner(b *bundles.Bundle) string {
 		}
 	}
 	return ""
-}
-
-// images are those that a bundle runs, and that it says it may run.
-func images(b *bundles.Bundle) []string {
-	var all []string
-	for _, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
-			all = append(all, c.Image)
-		}
-	}
-	for _, related := range b.CSV.Spec.RelatedImages {
-		all = append(all, related.Image)
-	}
-	return all
 }
 
 func (p Permissions) judge(name string, all []grant) error {

@@ -84,11 +84,11 @@ func (p *Policy) Claims(name, namespace string, objects [][]byte) (*Claims, erro
 		c.Accounts = append(c.Accounts, permission.ServiceAccountName)
 	}
 	for _, d := range strategy.DeploymentSpecs {
-		c.Accounts = append(c.Accounts, d.Spec.Template.Spec.ServiceAccountName)
+		c.Accounts = append(c.Accounts, bundles.AccountOf(d.Spec.Template.Spec))
 	}
 	for i, account := range c.Accounts {
 		if account == "" {
-			c.Accounts[i] = defaultAccount
+			c.Accounts[i] = bundles.DefaultAccount
 		}
 	}
 	slices.Sort(c.Accounts)
@@ -104,9 +104,6 @@ func Unreadable(bundle string, cause error) error {
 // maxCause bounds what is shown of a cause, which names an image with its digest twice.
 const maxCause = 2 * maxShown
 
-// defaultAccount is in every namespace, and pods run as it that name no other.
-const defaultAccount = "default"
-
 // Judge refuses a bundle that would get the rights of what others made.
 func (c *Claims) Judge(cluster Cluster) error {
 	own := ownershipOf(c.Namespace, cluster)
@@ -119,7 +116,7 @@ func (c *Claims) Judge(cluster Cluster) error {
 		}
 	}
 	for _, account := range cluster.Accounts {
-		if account.Name != defaultAccount && !own.account(account) {
+		if account.Name != bundles.DefaultAccount && !own.account(account) {
 			return refuse("bundle %s names service account %s/%s, which is there already and not of this operator "+
 				"(%s)%s", c.Bundle, c.Namespace, account.Name, ownersOf(account), c.rights(account.Name, cluster, own))
 		}

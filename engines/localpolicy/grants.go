@@ -102,7 +102,7 @@ func withoutSubresources(r admissionregistrationv1.RuleWithOperations) []string 
 // ungraspable says why the rights that come with a bundle are not known from the bundle;
 // empty where they are.
 func ungraspable(b *bundles.Bundle) string {
-	roles, accounts := map[string]bool{}, map[string]bool{"": true, "default": true}
+	roles, accounts := map[string]bool{}, map[string]bool{bundles.DefaultAccount: true}
 	for _, o := range b.Objects {
 		switch o.GetKind() {
 		case "ServiceAccount":
@@ -127,7 +127,7 @@ func ungraspable(b *bundles.Bundle) string {
 		}
 	}
 	for _, d := range strategy.DeploymentSpecs {
-		if account := d.Spec.Template.Spec.ServiceAccountName; !accounts[account] {
+		if account := bundles.AccountOf(d.Spec.Template.Spec); !accounts[account] {
 			return fmt.Sprintf("Deployment %s runs as service account %s, which is not the bundle's", d.Name, account)
 		}
 	}
@@ -136,6 +136,12 @@ func ungraspable(b *bundles.Bundle) string {
 
 // unknownRole says why the rights that a role or a binding gives are not known.
 func unknownRole(o *bundles.Object, roles map[string]bool) string {
+	// Where the operator is for all namespaces OLM makes a ClusterRole of every Role with the label, whoever made it
+	// (ensureSingletonRBAC in pkg/controller/operators/olm/operatorgroup.go).
+	if _, owned := o.GetLabels()[labelOwner]; owned {
+		return fmt.Sprintf("%s %s has the label %s, by which OLM may grant it in all namespaces", o.GetKind(),
+			o.GetName(), labelOwner)
+	}
 	var role rbacv1.ClusterRole
 	var binding rbacv1.ClusterRoleBinding
 	convert := runtime.DefaultUnstructuredConverter.FromUnstructured

@@ -189,6 +189,13 @@ func binding(kind, role string) object {
 			"apiGroup": "rbac.authorization.k8s.io"}}
 }
 
+func owned(o object) object { return marked(o, "olm.owner") }
+
+func marked(o object, label string) object {
+	o["metadata"].(object)["labels"] = object{label: "true"}
+	return o
+}
+
 func webhook(kind, group, resource string) func(object) {
 	return func(spec object) {
 		spec["webhookdefinitions"] = []any{object{"type": kind, "generateName": "w.example.com",
@@ -244,6 +251,21 @@ func TestPermissions(t *testing.T) {
 			d := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
 			d["template"].(object)["spec"].(object)["serviceAccountName"] = "admin"
 		}), "", "runs as service account admin"},
+		"an account of others by the old field": {secrets, bundleOf(t, func(spec object) {
+			d := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
+			delete(d["template"].(object)["spec"].(object), "serviceAccountName")
+			d["template"].(object)["spec"].(object)["serviceAccount"] = "admin"
+		}), "", "runs as service account admin"},
+		"both fields, of which the new one counts": {secrets, bundleOf(t, func(spec object) {
+			d := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
+			d["template"].(object)["spec"].(object)["serviceAccountName"] = "default"
+			d["template"].(object)["spec"].(object)["serviceAccount"] = "admin"
+		}), "", ""},
+		"a Role that OLM grants in all namespaces": {secrets, bundleOf(t, nil, owned(role("Role", "r",
+			rule("", "pods", "get")))), v1alpha1.InstallAllNamespaces, "has the label olm.owner"},
+		"a role that is added to the agent's": {secrets, bundleOf(t, nil, marked(role("ClusterRole", "r",
+			rule("", "pods", "get")), "bellwether.dev/aggregate-to-agent-backup")), "",
+			"gives its rights to the agent"},
 		"within the maximum": {maximum, bundleOf(t, asks("clusterPermissions", rule("apps", "deployments", "get"))), "",
 			""},
 		"beyond the maximum": {maximum, bundleOf(t, asks("clusterPermissions", rule("apps", "deployments", "delete"))),
@@ -288,10 +310,32 @@ func TestImages(t *testing.T) {
 	refused(t, p.Bundle("echo", "quay.io/other/bundle"+digest, objects, "echo", ""),
 		"the image of bundle echo is quay.io/other")
 	p = parse(t, "allowedRegistries: [registry.example.com]") // where the Deployment's image is
-	related := bundleOf(t, func(spec object) {
-		spec["relatedImages"] = []any{object{"name": "miner", "image": "evil.example.com/miner"}}
-	})
-	refused(t, p.Bundle("echo", "", related, "echo", ""), "evil.example.com/miner")
+	for where, change := range map[string]func(spec, pod object){
+		"a related image": func(spec, _ object) {
+			spec["relatedImages"] = []any{object{"name": "miner", "image": "evil.example.com/miner"}}
+		},
+		"a container": func(_, pod object) {
+			pod["containers"] = []any{object{"name": "miner", "image": "evil.example.com/miner"}}
+		},
+		"an init container": func(_, pod object) {
+			pod["initContainers"] = []any{object{"name": "miner", "image": "evil.example.com/miner"}}
+		},
+		"a volume": func(_, pod object) {
+			pod["volumes"] = []any{object{"name": "m", "image": object{"reference": "evil.example.com/miner"}}}
+		},
+		"a variable": func(_, pod object) {
+			pod["containers"] = []any{object{"name": "m", "image": "registry.example.com/m", "env": []any{
+				object{"name": "RELATED_IMAGE_MINER", "value": "evil.example.com/miner"}}}}
+		},
+	} {
+		t.Run(where, func(t *testing.T) {
+			objects := bundleOf(t, func(spec object) {
+				deployment := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
+				change(spec, deployment["template"].(object)["spec"].(object))
+			})
+			refused(t, p.Bundle("echo", "", objects, "echo", ""), "evil.example.com/miner")
+		})
+	}
 	refused(t, (*localpolicy.Policy)(nil).Bundle("echo", "", nil, "echo", ""), "")
 }
 

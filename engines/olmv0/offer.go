@@ -262,10 +262,10 @@ func expected(v view.View, release v1alpha1.Release) (*drift.Expected, error) {
 // decodeCSV returns the ClusterServiceVersion of a bundle; nil where its manifests are not there.
 func decodeCSV(b *catalogs.Bundle) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	for _, object := range b.Objects {
-		csv := &operatorsv1alpha1.ClusterServiceVersion{}
-		if err := json.Unmarshal(object, &csv.TypeMeta); err != nil || csv.Kind != plan.KindCSV {
+		if !bundles.IsCSV(object) {
 			continue
 		}
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		if err := bundles.CheckCSV(object); err != nil {
 			return nil, fmt.Errorf("%w: bundle %q: %w", catalogs.ErrInvalidPackage, b.Name, err)
 		}

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package localpolicy
+package bundles
 
 import (
 	"encoding/json"
@@ -13,13 +13,15 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/bellwether-dev/bellwether/bundles"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// judged are the types of what gives rights. OLM knows them by their kind, whatever the apiVersion is.
-var judged = map[string]reflect.Type{
-	operatorsv1alpha1.ClusterServiceVersionKind: reflect.TypeFor[operatorsv1alpha1.ClusterServiceVersion](),
+// header is the type of what all objects have.
+var header = reflect.TypeFor[metav1.PartialObjectMetadata]()
+
+// rightsTypes are the types of what gives rights. OLM knows them by their kind, whatever the apiVersion is.
+var rightsTypes = map[string]reflect.Type{
+	kindCSV:              reflect.TypeFor[operatorsv1alpha1.ClusterServiceVersion](),
 	"Role":               reflect.TypeFor[rbacv1.Role](),
 	"ClusterRole":        reflect.TypeFor[rbacv1.ClusterRole](),
 	"RoleBinding":        reflect.TypeFor[rbacv1.RoleBinding](),
@@ -27,10 +29,11 @@ var judged = map[string]reflect.Type{
 	"ServiceAccount":     reflect.TypeFor[corev1.ServiceAccount](),
 }
 
-// misspelt returns a field of an object that only OLM takes for a known one; empty where there is none. OLM decodes
-// with encoding/json, for which "Rules" is "rules" too; what is judged is decoded as the API server does it.
-func misspelt(o *bundles.Object) string {
-	t, ok := judged[o.GetKind()]
+// Misspelt returns a field of an object that gives rights, as a path, that only OLM takes for a known one; empty where
+// there is none. OLM decodes with encoding/json, for which "Rules" is "rules" too; Objects are decoded as the API
+// server does it. No object is read of which that is so for its kind, apiVersion or metadata.
+func (o *Object) Misspelt() string {
+	t, ok := rightsTypes[o.GetKind()]
 	if !ok {
 		return ""
 	}

@@ -1,0 +1,96 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundles
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ImageUse is what a bundle names an image for.
+type ImageUse string
+
+// The uses of images.
+const (
+	// ContainerImage and VolumeImage are run or mounted by a pod of the operator.
+	ContainerImage ImageUse = "container"
+	VolumeImage    ImageUse = "volume"
+	// VariableImage tells the operator, in a variable RELATED_IMAGE_*, what to run.
+	VariableImage ImageUse = "variable"
+	// RelatedImage is in the list of what the operator may run.
+	RelatedImage ImageUse = "related image"
+	// AnnotationImage is for people to read.
+	AnnotationImage ImageUse = "annotation"
+)
+
+const (
+	relatedImagePrefix       = "RELATED_IMAGE_"
+	annotationContainerImage = "containerImage"
+	// DefaultAccount is the service account of pods that name none.
+	DefaultAccount = "default"
+)
+
+// Image is an image that a bundle names.
+type Image struct {
+	// Ref is the image as it is named there.
+	Ref string
+	Use ImageUse
+	// Of is the Deployment and the container or volume, as in "manager/web", and Name the variable or what the list
+	// calls the image. Either may be empty.
+	Of, Name string
+	// Path is where the ClusterServiceVersion names it, as Position takes it.
+	Path []any
+}
+
+// Images returns every image that the bundle names, in the order of the ClusterServiceVersion; one that is named twice
+// is there twice.
+func (b *Bundle) Images() []Image {
+	var out []Image
+	for i, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		pod := d.Spec.Template.Spec
+		path := []any{"spec", "install", "spec", "deployments", i, "spec", "template", "spec"}
+		out = slices.Concat(out,
+			containerImages(d.Name, pod.InitContainers, slices.Concat(path, []any{"initContainers"})),
+			containerImages(d.Name, pod.Containers, slices.Concat(path, []any{"containers"})))
+		for j, v := range pod.Volumes {
+			if v.Image != nil {
+				out = append(out, Image{Ref: v.Image.Reference, Use: VolumeImage, Of: d.Name + "/" + v.Name,
+					Path: slices.Concat(path, []any{"volumes", j, "image", "reference"})})
+			}
+		}
+	}
+	for i, related := range b.CSV.Spec.RelatedImages {
+		out = append(out, Image{Ref: related.Image, Use: RelatedImage, Name: related.Name,
+			Path: []any{"spec", "relatedImages", i, "image"}})
+	}
+	if image := b.CSV.Annotations[annotationContainerImage]; image != "" {
+		out = append(out, Image{Ref: image, Use: AnnotationImage,
+			Path: []any{"metadata", "annotations", annotationContainerImage}})
+	}
+	return out
+}
+
+func containerImages(deployment string, containers []corev1.Container, path []any) []Image {
+	var out []Image
+	for i, c := range containers {
+		of, at := deployment+"/"+c.Name, slices.Concat(path, []any{i})
+		out = append(out, Image{Ref: c.Image, Use: ContainerImage, Of: of, Path: slices.Concat(at, []any{"image"})})
+		for j, env := range c.Env {
+			if strings.HasPrefix(env.Name, relatedImagePrefix) && env.Value != "" {
+				out = append(out, Image{Ref: env.Value, Use: VariableImage, Of: of, Name: env.Name,
+					Path: slices.Concat(at, []any{"env", j, "value"})})
+			}
+		}
+	}
+	return out
+}
+
+// AccountOf returns the service account of a pod, as the API server has it: the old field counts where the new one is
+// empty.
+func AccountOf(pod corev1.PodSpec) string {
+	return cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount, DefaultAccount)
+}
