@@ -221,7 +221,8 @@ func TestView(t *testing.T) {
 {"type":"olm.package","value":{"packageName":"needy","version":"1.0.0"}}` + properties + `]}` + "\n"
 	}
 	inlined := catalog(t, catalogtest.Options{Packages: 2, Versions: 2})
-	own := fmt.Sprintf(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":%q}}`, "needy.v1.0.0")
+	const own = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",` +
+		`"metadata":{"name":"needy.v1.0.0"}}`
 	tests := map[string]struct {
 		content string
 		objects [][]byte

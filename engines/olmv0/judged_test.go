@@ -100,8 +100,10 @@ func TestWhatIsJudgedIsServed(t *testing.T) {
 		"a kind by another case":       {[]string{kindBy("Kind", greedy), harmless}, `the field "Kind"`},
 		"a kind by another letter":     {[]string{kindBy("\u212aind", greedy), harmless}, "the field"},
 		"a kind, the other order":      {[]string{harmless, kindBy("KIND", greedy)}, `the field "KIND"`},
-		"a name by another case":       {[]string{strings.Replace(harmless, `"name"`, `"Name":"x","name"`, 1)}, `"metadata.Name"`},
-		"metadata by another case":     {[]string{harmless[:len(harmless)-1] + `,"Metadata":{"name":"x"}}`}, `"Metadata"`},
+		"a name by another case": {[]string{strings.Replace(harmless, `"name"`, `"Name":"x","name"`, 1)},
+			`"metadata.Name"`},
+		"metadata by another case": {[]string{harmless[:len(harmless)-1] + `,"Metadata":{"name":"x"}}`},
+			`"Metadata"`},
 		"what a ConfigMap has instead": {[]string{harmless, reference("catalogSourceName")}, `"catalogSourceName"`},
 		"the same by another case":     {[]string{harmless, reference("CatalogSourceName")}, `"CatalogSourceName"`},
 		"rights by aliases": {[]string{harmless, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n" +
