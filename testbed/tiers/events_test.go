@@ -49,8 +49,10 @@ func TestGoTest(t *testing.T) {
 		passes = `TestPasses:t.Log("fine")`
 		fails  = `TestFails:t.Run("part", func(t *testing.T) { t.Error("one"); t.Fatal("two") })`
 		skips  = `TestSkips:t.Skip()`
-		panics = `TestPanics:t.Parallel(); panic("oh")`
+		// waits is paused, and panics the only one that runs: go test says of the output of tests that run at a time
+		// that it is of the last one that went on, whichever that is.
 		waits  = `TestWaits:t.Parallel(); select {}`
+		panics = `TestPanics:panic("oh")`
 	)
 	for name, c := range map[string]struct {
 		file, run string
@@ -72,7 +74,7 @@ func TestGoTest(t *testing.T) {
 			want: []string{"a: panic"},
 		},
 		"panics": {
-			file: testFile(panics, waits), failed: 2,
+			file: testFile(waits, panics), failed: 2,
 			want: []string{"a TestPanics: panic", "a TestWaits: the test did not end"},
 		},
 	} {
