@@ -4,6 +4,7 @@
 package bundles
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -41,6 +42,10 @@ func Canonical(manifests [][]byte) ([]Manifest, error) {
 
 // IsCSV tells whether a manifest, as JSON, is a ClusterServiceVersion: by its kind, as OLM does it.
 func IsCSV(manifest []byte) bool {
+	// Most manifests are large and none, which their text tells: a kind is written in full there, or with an escape.
+	if !bytes.Contains(manifest, []byte(kindCSV)) && !bytes.Contains(manifest, []byte(`\u`)) {
+		return false
+	}
 	var in struct {
 		Kind string `json:"kind"`
 	}

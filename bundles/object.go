@@ -61,23 +61,27 @@ func (o *Object) IsRBAC() bool {
 // parseObject reads one document, YAML or JSON; nil if there is nothing in it.
 func parseObject(file string, line int, text []byte) (*Object, error) {
 	content, err := untrusted.Object(text)
+	// Errors tell lines from the beginning of the document.
+	at := file
+	if line > 1 {
+		at = fmt.Sprintf("%s: the document at line %d", file, line)
+	}
 	if errors.Is(err, ErrSyntax) || errors.Is(err, untrusted.ErrRefused) {
-		return nil, fmt.Errorf("%w: %s: the document at line %d: %w", ErrNotBundle, file, line, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrNotBundle, at, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: the document at line %d is not an object: %w", ErrNotBundle, file, line, err)
+		return nil, fmt.Errorf("%w: %s: it is not an object: %w", ErrNotBundle, at, err)
 	}
 	if len(content) == 0 {
 		return nil, nil
 	}
 	o := &Object{Unstructured: &unstructured.Unstructured{Object: content}, File: file, Line: line, text: text}
 	if o.GetKind() == "" || o.GetAPIVersion() == "" {
-		return nil, fmt.Errorf("%w: %s: the document at line %d has no kind or no apiVersion: manifests are "+
-			"Kubernetes objects", ErrNotBundle, file, line)
+		return nil, fmt.Errorf("%w: %s: it has no kind or no apiVersion: manifests are Kubernetes objects", ErrNotBundle, at)
 	}
 	if field := onlyForOLM(content); field != "" {
-		return nil, fmt.Errorf("%w: %s: the document at line %d has the field %q, which OLM takes for something else "+
-			"than Kubernetes does", ErrNotBundle, file, line, field)
+		return nil, fmt.Errorf("%w: %s: Kubernetes does not know its field %q, which OLM takes for another one: "+
+			"remove it, or write it as Kubernetes does", ErrNotBundle, at, field)
 	}
 	o.root = sync.OnceValue(o.parse)
 	return o, nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // ImageUse is what a bundle names an image for.
@@ -27,12 +29,8 @@ const (
 	AnnotationImage ImageUse = "annotation"
 )
 
-const (
-	relatedImagePrefix       = "RELATED_IMAGE_"
-	annotationContainerImage = "containerImage"
-	// DefaultAccount is the service account of pods that name none.
-	DefaultAccount = "default"
-)
+// DefaultAccount is the service account of pods that name none.
+const DefaultAccount = "default"
 
 // Image is an image that a bundle names.
 type Image struct {
@@ -67,9 +65,9 @@ func (b *Bundle) Images() []Image {
 		out = append(out, Image{Ref: related.Image, Use: RelatedImage, Name: related.Name,
 			Path: []any{"spec", "relatedImages", i, "image"}})
 	}
-	if image := b.CSV.Annotations[annotationContainerImage]; image != "" {
+	if image := b.CSV.Annotations[registryv1.AnnotationContainerImage]; image != "" {
 		out = append(out, Image{Ref: image, Use: AnnotationImage,
-			Path: []any{"metadata", "annotations", annotationContainerImage}})
+			Path: []any{"metadata", "annotations", registryv1.AnnotationContainerImage}})
 	}
 	return out
 }
@@ -80,7 +78,7 @@ func containerImages(deployment string, containers []corev1.Container, path []an
 		of, at := deployment+"/"+c.Name, slices.Concat(path, []any{i})
 		out = append(out, Image{Ref: c.Image, Use: ContainerImage, Of: of, Path: slices.Concat(at, []any{"image"})})
 		for j, env := range c.Env {
-			if strings.HasPrefix(env.Name, relatedImagePrefix) && env.Value != "" {
+			if strings.HasPrefix(env.Name, registryv1.RelatedImagePrefix) && env.Value != "" {
 				out = append(out, Image{Ref: env.Value, Use: VariableImage, Of: of, Name: env.Name,
 					Path: slices.Concat(at, []any{"env", j, "value"})})
 			}

@@ -20,7 +20,7 @@ func checkAliases(document []byte) error {
 		return err
 	}
 	if err := check(whole.bytes, maxYAML, whole.values, maxYAMLValues); err != nil {
-		return fmt.Errorf("%w, with what its aliases stand for", err)
+		return fmt.Errorf("%w, with what its aliases stand for: write it with fewer aliases", err)
 	}
 	return nil
 }

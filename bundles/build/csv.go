@@ -17,12 +17,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 const (
-	annotationExamples       = "alm-examples"
-	annotationCapabilities   = "capabilities"
-	annotationContainerImage = "containerImage"
+	annotationExamples     = "alm-examples"
+	annotationCapabilities = "capabilities"
 
 	watchNamespace   = "WATCH_NAMESPACE"
 	targetNamespaces = "metadata.annotations['olm.targetNamespaces']"
@@ -316,8 +317,6 @@ func title(name string) string {
 	return strings.Join(words, " ")
 }
 
-const relatedImage = "RELATED_IMAGE_"
-
 // relateImages lists every image that the Deployments run or are told of, after those that the base lists.
 func (a *assembly) relateImages() {
 	spec := &a.csv.Spec
@@ -335,8 +334,8 @@ func (a *assembly) relateImages() {
 		}
 		names[name], images[used.image] = true, true
 		spec.RelatedImages = append(spec.RelatedImages, operatorsv1alpha1.RelatedImage{Name: name, Image: used.image})
-		if used.container && a.csv.Annotations[annotationContainerImage] == "" {
-			a.csv.Annotations[annotationContainerImage] = used.image
+		if used.container && a.csv.Annotations[registryv1.AnnotationContainerImage] == "" {
+			a.csv.Annotations[registryv1.AnnotationContainerImage] = used.image
 		}
 	}
 }
@@ -357,7 +356,7 @@ func usedImages(deployments []operatorsv1alpha1.StrategyDeploymentSpec) []imageU
 		}
 		for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
 			for _, e := range c.Env {
-				if name, ok := strings.CutPrefix(e.Name, relatedImage); ok {
+				if name, ok := strings.CutPrefix(e.Name, registryv1.RelatedImagePrefix); ok {
 					name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 					out = append(out, imageUse{e.Value, [2]string{name, d.Name + "-" + name}, false})
 				}

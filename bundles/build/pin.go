@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
@@ -73,7 +74,7 @@ func (p *pinner) csv(csv map[string]any) {
 	}
 	each(csv, func(r map[string]any) { p.field(r, "image") }, "spec", "relatedImages")
 	if annotations, ok, _ := unstructured.NestedMap(csv, "metadata", "annotations"); ok {
-		p.field(annotations, annotationContainerImage)
+		p.field(annotations, registryv1.AnnotationContainerImage)
 		p.note(unstructured.SetNestedMap(csv, annotations, "metadata", "annotations"))
 	}
 }
@@ -92,7 +93,7 @@ func each(in map[string]any, visit func(map[string]any), fields ...string) {
 func (p *pinner) container(c map[string]any) {
 	p.field(c, "image")
 	each(c, func(e map[string]any) {
-		if name, _ := e["name"].(string); strings.HasPrefix(name, relatedImage) {
+		if name, _ := e["name"].(string); strings.HasPrefix(name, registryv1.RelatedImagePrefix) {
 			p.field(e, "value")
 		}
 	}, "env")

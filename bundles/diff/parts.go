@@ -88,9 +88,6 @@ func images(from, to *bundles.Bundle) []Change {
 	return out
 }
 
-// relatedImage begins the names of variables that tell an operator which images to run.
-const relatedImage = "RELATED_IMAGE_"
-
 // imagesOf are a bundle's images by where they are used.
 func imagesOf(b *bundles.Bundle) map[string]string {
 	out := map[string]string{}
@@ -147,13 +144,7 @@ func deploymentsOf(b *bundles.Bundle) map[string]any {
 	out := map[string]any{}
 	for _, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		spec := d.Spec.DeepCopy()
-		forgetImages(spec.Template.Spec.Containers)
-		forgetImages(spec.Template.Spec.InitContainers)
-		for i := range spec.Template.Spec.Volumes {
-			if image := spec.Template.Spec.Volumes[i].Image; image != nil {
-				image.Reference = ""
-			}
-		}
+		forgetImages(&spec.Template.Spec)
 		tree, _ := asTree(spec).(map[string]any)
 		// What is within the pod is what reviewers know by heart; spare them the way there.
 		template, _ := tree["template"].(map[string]any)
@@ -166,13 +157,21 @@ func deploymentsOf(b *bundles.Bundle) map[string]any {
 	return out
 }
 
-func forgetImages(containers []corev1.Container) {
-	for i := range containers {
-		containers[i].Image = ""
-		for j := range containers[i].Env {
-			if strings.HasPrefix(containers[i].Env[j].Name, relatedImage) {
-				containers[i].Env[j].Value = ""
+// forgetImages empties the images that Bundle.Images returns of a pod.
+func forgetImages(pod *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			containers[i].Image = ""
+			for j, env := range containers[i].Env {
+				if strings.HasPrefix(env.Name, registryv1.RelatedImagePrefix) {
+					containers[i].Env[j].Value = ""
+				}
 			}
+		}
+	}
+	for _, v := range pod.Volumes {
+		if v.Image != nil {
+			v.Image.Reference = ""
 		}
 	}
 }

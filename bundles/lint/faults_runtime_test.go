@@ -6,6 +6,8 @@ package lint
 import (
 	"slices"
 	"strings"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 var podPath = []any{"spec", "template", "spec"}
@@ -150,7 +152,7 @@ func imageFaults() []injector {
 					"value": "registry.example.com/planted:latest"}, "env")
 			}},
 		{"container-image", "the annotation names an image that no Deployment runs", csvSpot,
-			setting("registry.example.com/planted:latest", "metadata", annotationsPath, annotationContainerImage)},
+			setting("registry.example.com/planted:latest", "metadata", annotationsPath, registryv1.AnnotationContainerImage)},
 		{"image-missing", "an image is not in its registry", containerSpots, withRegistry("linux/amd64", func(
 			known knownImages, image string) {
 			delete(known, image)

@@ -13,13 +13,13 @@ import (
 	"github.com/distribution/reference"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 const (
-	annotationContainerImage = "containerImage"
-	labelArch                = "operatorframework.io/arch."
-	labelOS                  = "operatorframework.io/os."
-	labelSupported           = "supported"
+	labelArch      = "operatorframework.io/arch."
+	labelOS        = "operatorframework.io/os."
+	labelSupported = "supported"
 )
 
 // supplyChainRules are about where images come from.
@@ -143,7 +143,7 @@ func checkImageUnlisted(in *Input) []Finding {
 
 func checkContainerImage(in *Input) []Finding {
 	o, deployed := in.Bundle.CSVObject(), deployedImages(in.Bundle)
-	image := in.Bundle.CSV.Annotations[annotationContainerImage]
+	image := in.Bundle.CSV.Annotations[registryv1.AnnotationContainerImage]
 	switch {
 	case image == "":
 		return []Finding{at(o, "the annotation containerImage is missing", "metadata", "annotations")}
@@ -151,7 +151,7 @@ func checkContainerImage(in *Input) []Finding {
 		return nil
 	}
 	return []Finding{at(o, fmt.Sprintf("the annotation names %s, which no Deployment runs", image), "metadata",
-		"annotations", annotationContainerImage)}
+		"annotations", registryv1.AnnotationContainerImage)}
 }
 
 func checkImageMissing(in *Input) []Finding {

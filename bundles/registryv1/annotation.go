@@ -12,6 +12,12 @@ const (
 	AnnotationChannels       = "operators.operatorframework.io.bundle.channels.v1"
 	AnnotationDefaultChannel = "operators.operatorframework.io.bundle.channel.default.v1"
 
+	// AnnotationContainerImage of a ClusterServiceVersion names the operator's image, for people to read.
+	AnnotationContainerImage = "containerImage"
+
 	// MediaType is that of the only bundle format there is.
 	MediaType = "registry+v1"
 )
+
+// RelatedImagePrefix begins the names of variables that tell an operator which images to run.
+const RelatedImagePrefix = "RELATED_IMAGE_"

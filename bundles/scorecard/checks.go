@@ -13,6 +13,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // check finds one signal.
@@ -180,7 +182,7 @@ func operands(s surveyed) []string {
 	out := slices.Concat(s.named("spec", version), s.named("status", version))
 	for name, c := range s.containers {
 		for _, e := range c.Env {
-			if strings.HasPrefix(e.Name, "RELATED_IMAGE_") {
+			if strings.HasPrefix(e.Name, registryv1.RelatedImagePrefix) {
 				out = append(out, e.Name+" of "+name)
 			}
 		}

@@ -364,7 +364,8 @@ func hasKind(content []byte) bool {
 	if utilyaml.IsJSONBuffer(content) {
 		return json.Unmarshal(content, &object) == nil && object.Kind != nil
 	}
-	return untrusted.Unmarshal(content, &object) == nil && object.Kind != nil
+	converted, err := untrusted.ToJSON(content)
+	return err == nil && json.Unmarshal(converted, &object) == nil && object.Kind != nil
 }
 
 // isObject tells whether OLM reads a file as an object.

@@ -12,6 +12,7 @@ package testenv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -325,6 +326,19 @@ func Eventually(t testing.TB, patience time.Duration, what string, check func(co
 		t.Fatalf("%s: %v", what, err)
 	}
 }
+
+// EventuallyTrue is Eventually for a check that has no more to say than whether it holds.
+func EventuallyTrue(t testing.TB, patience time.Duration, what string, holds func() bool) {
+	t.Helper()
+	Eventually(t, patience, what, func(context.Context) error {
+		if !holds() {
+			return errNotYet
+		}
+		return nil
+	})
+}
+
+var errNotYet = errors.New("not yet")
 
 // look is how often Eventually checks.
 const look = 50 * time.Millisecond

@@ -69,7 +69,7 @@ func measure(b *testing.B, c *cluster.Cluster, k client.Client) {
 	must(b, client.IgnoreAlreadyExists(k.Create(b.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
 	agent := startAgent(b, c)
-	eventually(b, "the agent reports", func() bool {
+	testenv.EventuallyTrue(b, patience, "the agent reports", func() bool {
 		lease, err := agentLease(b.Context(), k, namespace)
 		return err == nil && lease
 	})
@@ -163,7 +163,7 @@ func upgrade(b *testing.B, k client.Client, namespace string, pin v1alpha1.Catal
 
 // allRun waits until every operator runs what it was admitted to.
 func allRun(b *testing.B, k client.Client, namespace string) {
-	eventually(b, "all operators run", func() bool {
+	testenv.EventuallyTrue(b, patience, "all operators run", func() bool {
 		var list v1alpha1.OperatorInstallList
 		must(b, k.List(b.Context(), &list, client.InNamespace(namespace)))
 		for _, oi := range list.Items {
@@ -188,18 +188,6 @@ func most(b *testing.B, p *process.Process) float64 {
 		})
 	return float64(bytes) / mib
 }
-
-func eventually(b *testing.B, what string, holds func() bool) {
-	b.Helper()
-	testenv.Eventually(b, patience, what, func(context.Context) error {
-		if !holds() {
-			return errNotYet
-		}
-		return nil
-	})
-}
-
-var errNotYet = errors.New("not yet")
 
 func must(b *testing.B, err error) {
 	b.Helper()

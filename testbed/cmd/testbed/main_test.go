@@ -76,18 +76,6 @@ func call(t *testing.T, args ...string) string {
 	return s.String()
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	testenv.Eventually(t, limit, what, func(context.Context) error {
-		if !ok() {
-			return errNotYet
-		}
-		return nil
-	})
-}
-
-var errNotYet = errors.New("not yet")
-
 // ensure builds what a hub needs, so that a cold cache does not count as slowness of the program.
 func ensure(t *testing.T) {
 	t.Helper()
@@ -106,7 +94,7 @@ func foreground(t *testing.T, name string) (*exec.Cmd, []process.Record) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	eventually(t, "fleet is up", func() bool {
+	testenv.EventuallyTrue(t, limit, "fleet is up", func() bool {
 		if strings.Contains(s.String(), "Ctrl-C stops and removes everything") {
 			return true
 		}
@@ -138,7 +126,7 @@ func recorded(t *testing.T, name string) []process.Record {
 func assertGone(t *testing.T, records []process.Record) {
 	t.Helper()
 	for _, r := range records {
-		eventually(t, r.Name+" ends", func() bool { return !r.Alive() })
+		testenv.EventuallyTrue(t, limit, r.Name+" ends", func() bool { return !r.Alive() })
 	}
 }
 

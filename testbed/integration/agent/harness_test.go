@@ -311,10 +311,5 @@ func echoImages(t *testing.T) map[string]cluster.Image {
 // eventually polls until something holds.
 func (h *harness) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	testenv.Eventually(h.t, patience, what, func(context.Context) error {
-		if !holds() {
-			return errNotYet
-		}
-		return nil
-	})
+	testenv.EventuallyTrue(h.t, patience, what, holds)
 }

@@ -161,17 +161,10 @@ func (h *hub) cluster(t *testing.T, name string) {
 	t.Cleanup(func() { must(t, h.Delete(context.Background(), c)) })
 }
 
-var errNotYet = errors.New("not yet")
-
 // eventually asks again until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	testenv.Eventually(t, patience, what, func(context.Context) error {
-		if !holds() {
-			return errNotYet
-		}
-		return nil
-	})
+	testenv.EventuallyTrue(t, patience, what, holds)
 }
 
 func must(t *testing.T, err error) {

@@ -280,7 +280,7 @@ func TestRemediesOfBrokenBundles(t *testing.T) {
 		"a version": {map[string]string{"manifests/csv.yaml": csv + "spec:\n  version: v1.0\n"},
 			`manifests/csv.yaml, line 5: spec.version "v1.0": not a semantic version`, "write spec.version as X.Y.Z"},
 		"YAML": {map[string]string{"manifests/csv.yaml": "a: [\n"},
-			"manifests/csv.yaml: the document at line 1: broken YAML", "correct the YAML of that file"},
+			"manifests/csv.yaml: broken YAML", "correct the YAML of that file"},
 		"annotations": {map[string]string{"metadata/annotations.yaml": "annotations: ["},
 			"decode metadata/annotations.yaml", "correct the YAML of that file"},
 		"no CSV": {map[string]string{"manifests/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n"},
