@@ -4,12 +4,14 @@
 package charts_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 )
@@ -123,6 +125,16 @@ func TestPoliciesOfAccess(t *testing.T) {
 	managed := func(managers int) object {
 		return object{"metadata": object{"managedFields": slices.Repeat([]any{object{"manager": "a"}}, managers)}}
 	}
+	changes := by("system:serviceaccount:bellwether-a:bellwether-agent", "bellwether-a", "UPDATE")
+	install := func(metadata object) object {
+		metadata["labels"] = object{"bellwether.dev/cluster": "a"}
+		return object{"metadata": metadata, "spec": object{"cluster": "a"}}
+	}
+	entry := func(manager, field string) object {
+		return object{"manager": manager, "operation": "Apply", "fieldsV1": object{"f:" + field: object{}}}
+	}
+	wrote := func(entries ...any) object { return install(object{"managedFields": entries}) }
+	nobody := []any{object{"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "x"}}
 	const version, restricted = "bellwether.dev/agent-version", "a namespace bellwether-NAME"
 	all, e := policies(t), newEvaluator(t)
 	for name, test := range map[string]struct {
@@ -145,9 +157,30 @@ func TestPoliciesOfAccess(t *testing.T) {
 		"another Event": {"agents-events", agent, ours, event("a.1", "kind"), nil, "agent-fff"},
 		"an Event of a field": {"agents-events", agent, ours, event("agent-0af", "fieldPath"),
 			nil, "no fields"},
-		"32 field managers":      {"agents-managers", agent, ours, managed(32), nil, ""},
-		"33 field managers":      {"agents-managers", agent, ours, managed(33), nil, "at most 32 field managers"},
-		"33 of others":           {"agents-managers", by("olga", "bellwether-a", "UPDATE"), ours, managed(33), nil, ""},
+		"32 field managers": {"agents-managers", agent, ours, managed(32), nil, ""},
+		"33 field managers": {"agents-managers", agent, ours, managed(33), nil, "at most 32 field managers"},
+		"33 of others":      {"agents-managers", by("olga", "bellwether-a", "UPDATE"), ours, managed(33), nil, ""},
+		"its finalizer": {"agents", changes, ours, install(object{"finalizers": []any{"bellwether.dev/agent"}}),
+			install(object{}), ""},
+		"another's finalizer": {"agents", changes, ours, install(object{"finalizers": []any{"a/b"}}),
+			install(object{}), "bellwether.dev/agent only"},
+		"an owner of an install": {"agents", changes, ours, install(object{"ownerReferences": nobody}),
+			install(object{}), "owners of an OperatorInstall"},
+		"no owner of it": {"agents", changes, ours, install(object{}), install(object{"ownerReferences": nobody}),
+			"owners of an OperatorInstall"},
+		"its own entry": {"agents", changes, ours, wrote(entry("bellwether-finalizers", "a"),
+			entry("bellwether-rollout", "b")), wrote(entry("bellwether-rollout", "b")), ""},
+		"an entry in another's name": {"agents", changes, ours, wrote(entry("bellwether-rollout", "a"),
+			entry("bellwether-rollout", "b")), wrote(entry("bellwether-rollout", "b")), "no entries of managedFields"},
+		"another's entry, changed": {"agents", changes, ours, wrote(entry("bellwether-rollout", "a")),
+			wrote(entry("bellwether-rollout", "b")), "no entries of managedFields"},
+		"another's entry, removed": {"agents", changes, ours, wrote(), wrote(entry("bellwether-rollout", "b")),
+			"no entries of managedFields"},
+		"a backup": {"agents-backups", agent, ours, install(object{}), nil, ""},
+		"a backup with an owner": {"agents-backups", agent, ours, install(object{"ownerReferences": nobody}), nil,
+			"no owners"},
+		"a backup with a label": {"agents-backups", agent, ours, object{"metadata": object{"labels": object{"a": "b"}}},
+			nil, "only the labels"},
 		"access to a cluster":    {"hub", hub("bellwether-a", "CREATE"), ours, object{}, nil, ""},
 		"access to another one":  {"hub", hub("kube-system", "CREATE"), foreign, object{}, nil, restricted},
 		"a wrong label":          {"hub", hub("kube-system", "DELETE"), lying, nil, object{}, restricted},
@@ -178,5 +211,38 @@ func TestPoliciesOfAccess(t *testing.T) {
 				t.Errorf("the policy says %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestAnAgentChangesNoMetadata: what an object's metadata has can delete the object, or have others take it for
+// another one.
+func TestAnAgentChangesNoMetadata(t *testing.T) {
+	ofAPIServer := []string{"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
+		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
+	values := object{
+		"labels":          object{"bellwether.dev/wave": "canary"},
+		"annotations":     object{"a": "b"},
+		"ownerReferences": []any{object{"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "x"}},
+		"finalizers":      []any{"example.com/other"},
+		"managedFields":   []any{object{"manager": "bellwether-rollout"}},
+	}
+	request := object{"userInfo": object{"username": "system:serviceaccount:bellwether-a:bellwether-agent"},
+		"namespace": "bellwether-a", "operation": "UPDATE"}
+	install := func(metadata object) object { return object{"metadata": metadata, "spec": object{"cluster": "a"}} }
+	policy, e := policies(t)["bellwether-agents"], newEvaluator(t)
+	for field := range reflect.TypeFor[metav1.ObjectMeta]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if slices.Contains(ofAPIServer, name) {
+			continue
+		}
+		for action, change := range map[string][2]object{
+			"sets": {{}, {name: values[name]}}, "removes": {{name: values[name]}, {}},
+		} {
+			if e.denies(t, policy, object{"object": install(change[1]), "oldObject": install(change[0]),
+				"request": request, "namespaceObject": object{"metadata": object{"name": "bellwether-a",
+					"labels": object{"bellwether.dev/cluster": "a"}}}}) == "" {
+				t.Errorf("an agent %s metadata.%s", action, name)
+			}
+		}
 	}
 }

@@ -181,6 +181,9 @@ func targetOf(secret *corev1.Secret, all serve.Ports) (target, error) {
 		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedClusterKey, err)
 	}
 	t.local = rest.AddUserAgent(local, userAgent())
+	if t.own, err = ownNamespace(local, defaultNamespace); err != nil {
+		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedClusterKey, err)
+	}
 	return t, nil
 }
 

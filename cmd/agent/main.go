@@ -49,7 +49,6 @@ type flags struct {
 	countEvery                   time.Duration
 	monitorLabels                map[string]string
 	backupStores                 []string
-	backupSecrets                string
 	probeDenied                  []string
 	sender                       senderFlags
 	logs                         startup.LogFlags
@@ -95,8 +94,10 @@ func command() *cobra.Command {
 		"serve many clusters from another one, instead of --cluster: those that the Secrets in this namespace name "+
 			"which have the label "+v1alpha1.LabelHostedCluster)
 	fs.StringVar(&f.namespace, "namespace", "", "this cluster's namespace on the hub (default: bellwether-<cluster>)")
-	fs.StringVar(&f.ownNamespace, "own-namespace", "bellwether-system",
-		"namespace of this cluster in which its owner may refuse changes by the ConfigMap "+v1alpha1.VetoConfigMap)
+	fs.StringVar(&f.ownNamespace, "own-namespace", defaultNamespace,
+		"namespace of the cluster in which its owner says what the agent may do, and in which the Secrets of backup "+
+			"stores are, where the agent does not act as a ServiceAccount there: then it is that one's, and this is "+
+			"not used")
 	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "",
 		"kubeconfig file that reaches the hub as this cluster's agent")
 	fs.StringVar(&f.hubSecret, "hub-kubeconfig-secret", "",
@@ -125,8 +126,6 @@ func command() *cobra.Command {
 	fs.StringSliceVar(&f.backupStores, "backup-store", nil,
 		"URL of a store that backups may be written to, such as file:///var/lib/bellwether/backups or "+
 			"s3://bucket/prefix?region=eu-central-1; can be repeated, and the first one is the default")
-	fs.StringVar(&f.backupSecrets, "backup-secrets-namespace", "bellwether-system",
-		"namespace on this cluster of the Secrets with the credentials of backup stores")
 	fs.StringSliceVar(&f.probeDenied, "probe-denied-cidrs", nil,
 		"ranges of addresses that no EndpointProbe connects to, whatever its spec says, as in 192.0.2.0/24")
 	f.sender.add(fs)
@@ -188,12 +187,8 @@ func run(ctx context.Context, f flags) error {
 
 // onlyTarget is the cluster that an agent serves which runs on it.
 func (p *process) onlyTarget() (target, error) {
-	t := target{cluster: p.flags.cluster, namespace: p.flags.namespace, ports: p.ports, store: p.store,
+	t := target{cluster: p.flags.cluster, namespace: p.flags.namespace, ports: p.ports,
 		metricsAddr: p.flags.metricsAddr, healthAddr: p.flags.healthAddr, metrics: metrics.Registry}
-	if p.flags.hubSecret != "" {
-		t.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.flags.ownNamespace,
-			Name: p.flags.hubSecret}}
-	}
 	if t.namespace == "" {
 		t.namespace = v1alpha1.ClusterNamespace(t.cluster)
 	}
@@ -201,11 +196,18 @@ func (p *process) onlyTarget() (target, error) {
 	if t.local, err = startup.Config(p.flags.kubeconfig, userAgent()); err != nil {
 		return target{}, fmt.Errorf("read kubeconfig of the fleet cluster: %w", err)
 	}
+	if t.own, err = ownNamespace(t.local, p.flags.ownNamespace); err != nil {
+		return target{}, err
+	}
+	if p.flags.hubSecret != "" {
+		t.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.own, Name: p.flags.hubSecret}}
+	}
+	t.store = func(local cluster.Cluster) (credentials.Store, error) { return p.store(local, t.own) }
 	return t, nil
 }
 
 // store is where renewed credentials are kept.
-func (p *process) store(local cluster.Cluster) (credentials.Store, error) {
+func (p *process) store(local cluster.Cluster, own string) (credentials.Store, error) {
 	files := credentials.Files{Kubeconfig: p.flags.hubKubeconfig}
 	if p.flags.hubSecret == "" {
 		return files, nil
@@ -216,7 +218,7 @@ func (p *process) store(local cluster.Cluster) (credentials.Store, error) {
 		return nil, fmt.Errorf("make client for the Secret: %w", err)
 	}
 	return credentials.Mounted{Files: files, Client: direct,
-		Name: client.ObjectKey{Namespace: p.flags.ownNamespace, Name: p.flags.hubSecret}}, nil
+		Name: client.ObjectKey{Namespace: own, Name: p.flags.hubSecret}}, nil
 }
 
 func userAgent() string { return version.UserAgent("bellwether-agent") }

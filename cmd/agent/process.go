@@ -91,6 +91,8 @@ func newProcess(f flags) (*process, error) {
 type target struct {
 	cluster, namespace string
 	local              *rest.Config
+	// own is the agent's namespace on the cluster.
+	own string
 	// store returns what holds the credentials for the hub.
 	store func(local cluster.Cluster) (credentials.Store, error)
 	// warnings are about the Secret with the credentials. Without a recorder, it is on the cluster that is served.
@@ -132,9 +134,9 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 	f := p.flags
 	connection, err := controllers.AddAgent(hub, local, controllers.AgentOptions{
 		Cluster: t.cluster, Namespace: t.namespace, Holder: p.holder, Version: version.Get().Version,
-		LeaseEvery: f.leaseEvery, OwnNamespace: f.ownNamespace, LeaseFor: f.leaseFor, CountEvery: f.countEvery,
+		LeaseEvery: f.leaseEvery, OwnNamespace: t.own, LeaseFor: f.leaseFor, CountEvery: f.countEvery,
 		MonitorLabels: f.monitorLabels,
-		BackupStores:  f.backupStores, BackupSecrets: f.backupSecrets, Probes: p.probes,
+		BackupStores:  f.backupStores, BackupSecrets: t.own, Probes: p.probes,
 		Catalogs: p.catalogs, Views: views, Templates: p.templates, Now: clock.Now, Metrics: t.metrics,
 		Credentials: hubCredentials, Store: store, TokenLifetime: f.hubTokenLifetime,
 		Hosted: f.hostedNamespace != "",

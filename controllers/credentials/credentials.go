@@ -154,8 +154,9 @@ func (c *Credentials) Close() {
 
 // claims are what is read of a ServiceAccount's token. The agent trusts the hub, so the signature is not verified.
 type claims struct {
-	Issued  int64 `json:"iat"`
-	Expires int64 `json:"exp"`
+	Subject string `json:"sub"`
+	Issued  int64  `json:"iat"`
+	Expires int64  `json:"exp"`
 	Bound   struct {
 		Account struct {
 			UID types.UID `json:"uid"`
@@ -170,6 +171,17 @@ func (c claims) account() types.UID {
 		return c.Legacy
 	}
 	return c.Bound.Account.UID
+}
+
+// Namespace returns that of the ServiceAccount that a token is for; empty where it is for none.
+func Namespace(token string) string {
+	c, err := parse(strings.TrimSpace(token))
+	account, ok := strings.CutPrefix(c.Subject, "system:serviceaccount:")
+	if err != nil || !ok {
+		return ""
+	}
+	namespace, _, _ := strings.Cut(account, ":")
+	return namespace
 }
 
 // lifetime is by the clock of the hub alone; zero if the token does not say.

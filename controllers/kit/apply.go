@@ -53,6 +53,8 @@ const (
 	DiscoveryManager = client.FieldOwner("bellwether-discovery")
 	// FleetManager owns what is created for an agent.
 	FleetManager = client.FieldOwner("bellwether-fleet")
+	// FinalizersManager owns the finalizers of Bellwether. The chart's policy for agents knows its name.
+	FinalizersManager = client.FieldOwner("bellwether-finalizers")
 )
 
 // parallelWrites bounds the writes of one reconcile, so that one object with

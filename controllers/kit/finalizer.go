@@ -35,7 +35,7 @@ func patchFinalizers(ctx context.Context, c client.Client, obj client.Object, ch
 		return nil
 	}
 	patch := client.MergeFromWithOptions(obj.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
-	if err := c.Patch(ctx, after, patch); err != nil {
+	if err := c.Patch(ctx, after, patch, FinalizersManager); err != nil {
 		return fmt.Errorf("patch finalizers: %w", err)
 	}
 	obj.SetFinalizers(after.GetFinalizers())

@@ -12,14 +12,18 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/loopback"
@@ -36,7 +40,7 @@ type hosting struct {
 	metrics string
 }
 
-func startHosting(t *testing.T, c *cluster.Cluster, namespace string) *hosting {
+func startHosting(t *testing.T, c *cluster.Cluster, namespace string, args ...string) *hosting {
 	t.Helper()
 	h := &hosting{harness: &harness{Client: clientOf(t, c), t: t, whole: t, hub: c, cluster: c, name: namespace,
 		namespace: namespace}, dir: t.TempDir()}
@@ -47,11 +51,11 @@ func startHosting(t *testing.T, c *cluster.Cluster, namespace string) *hosting {
 		h.agent, err = process.Start(process.Spec{
 			Name: "agent-" + namespace, Path: testenv.Binary(t, build.Agent), Dir: h.dir,
 			Log: filepath.Join(h.dir, "agent.log"),
-			Args: []string{
+			Args: append([]string{
 				"--hosted-namespace", namespace, "--kubeconfig", c.Kubeconfig(), "--view-bind-address", "127.0.0.1",
 				"--view-ports", "10000-32000", "--cache-dir", h.dir, "--metrics-bind-address", h.metrics,
 				"--health-probe-bind-address", "0", "--lease-renew-interval", "1s", "-v",
-			},
+			}, args...),
 		})
 		return err
 	}))
@@ -62,14 +66,22 @@ func startHosting(t *testing.T, c *cluster.Cluster, namespace string) *hosting {
 // member is a cluster that is hosted, reached by an address of its own.
 func (h *hosting) member(name, operator, address string) *harness {
 	h.t.Helper()
-	m := &harness{Client: h.Client, t: h.t, whole: h.t, hub: h.hub, cluster: h.cluster, name: name,
-		namespace: v1alpha1.ClusterNamespace(name), ports: viewPorts(10), operator: operator}
-	h.must(h.Create(h.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}}))
-	h.addMember(m, address)
+	m := h.newMember(name, operator)
+	h.addMember(m, address, "")
 	return m
 }
 
-func (h *hosting) addMember(m *harness, address string) {
+// newMember is a cluster that is not hosted yet.
+func (h *hosting) newMember(name, operator string) *harness {
+	h.t.Helper()
+	m := &harness{Client: h.Client, t: h.t, whole: h.t, hub: h.hub, cluster: h.cluster, name: name,
+		namespace: v1alpha1.ClusterNamespace(name), ports: viewPorts(10), operator: operator}
+	h.must(h.Create(h.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}}))
+	return m
+}
+
+// addMember has a cluster served with a token, or as an administrator where there is none.
+func (h *hosting) addMember(m *harness, address, token string) {
 	h.t.Helper()
 	config, err := clientcmd.LoadFromFile(h.cluster.Kubeconfig())
 	h.must(err)
@@ -77,6 +89,11 @@ func (h *hosting) addMember(m *harness, address string) {
 	h.must(err)
 	for _, c := range config.Clusters {
 		c.Server = "https://" + address
+	}
+	if token != "" {
+		for name := range config.AuthInfos {
+			config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+		}
 	}
 	local, err := clientcmd.Write(*config)
 	h.must(err)
@@ -162,12 +179,40 @@ func TestHosted(t *testing.T) {
 		t.Errorf("the Lease of a cluster that went is renewed at %s, after %s", now, last)
 	}
 
-	h.addMember(a, direct)
+	h.addMember(a, direct, "")
 	a.to(pinA, "1.1.0")
 	if again := a.runs().Status.OLMDetails().ViewAddress; again != address {
 		t.Errorf("the view moved from %s to %s", address, again)
 	}
 	h.refusesPrograms()
+}
+
+// TestHostedPolicyOfTheOwner: the owner of a hosted cluster says what is permitted there, in the namespace of the
+// ServiceAccount that the agent has on it, wherever the agent runs.
+func TestHostedPolicyOfTheOwner(t *testing.T) {
+	t.Parallel()
+	const own = "hosted-owner"
+	c := quiet(t)
+	h := startHosting(t, c, "hostingowned", "--own-namespace", "hostingowned")
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "bellwether-agent"}}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own}}, account,
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: own},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: own, Name: account.Name}}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: localpolicy.ConfigMap},
+			Data: map[string]string{localpolicy.Key: "permissions: {denyClusterWildcards: true}"}},
+	} {
+		h.create(o)
+	}
+	token := &authenticationv1.TokenRequest{}
+	h.must(h.SubResource("token").Create(t.Context(), account, token))
+
+	m := h.newMember("hosted-owned", "hostedowned")
+	h.addMember(m, strings.TrimPrefix(c.URL(), "https://"), token.Status.Token)
+	m.to(m.pin(takeover("1.0.0")...), "1.0.0")
+	m.stalls(v1alpha1.ReasonLocalPolicy, "a wildcard in all namespaces", localpolicy.ConfigMap)
+	m.madeNothing()
 }
 
 // refusesPrograms: a kubeconfig that would run a program is refused, and an Event says

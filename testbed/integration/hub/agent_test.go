@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
 const (
@@ -190,20 +191,14 @@ func (h *harness) install(t *testing.T, cluster string, operator v1alpha1.Operat
 // hold and letGo are what an agent does with its finalizer.
 func (a *agent) hold(t *testing.T, install *v1alpha1.OperatorInstall) {
 	t.Helper()
-	a.patch(t, install, func() { controllerutil.AddFinalizer(install, v1alpha1.FinalizerAgent) })
+	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(install), install))
+	must(t, kit.AddFinalizer(t.Context(), a, install, v1alpha1.FinalizerAgent))
 }
 
 func (a *agent) letGo(t *testing.T, install *v1alpha1.OperatorInstall) {
 	t.Helper()
-	a.patch(t, install, func() { controllerutil.RemoveFinalizer(install, v1alpha1.FinalizerAgent) })
-}
-
-func (a *agent) patch(t *testing.T, install *v1alpha1.OperatorInstall, edit func()) {
-	t.Helper()
 	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(install), install))
-	before := install.DeepCopy()
-	edit()
-	must(t, a.Patch(t.Context(), install, client.MergeFrom(before)))
+	must(t, kit.RemoveFinalizer(t.Context(), a, install, v1alpha1.FinalizerAgent))
 }
 
 // deleted waits until the hub deleted the install, and returns it as it then is.

@@ -4,6 +4,8 @@
 package hub
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
@@ -44,7 +47,11 @@ func TestAgentMayNoMore(t *testing.T) {
 			return a.List(ctx, &v1alpha1.OperatorInstallList{}, client.InNamespace(own))
 		},
 		"add its finalizer": func() error {
-			return edit(func(o *v1alpha1.OperatorInstall) { controllerutil.AddFinalizer(o, v1alpha1.FinalizerAgent) })
+			o := install.DeepCopy()
+			if err := a.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+				return err
+			}
+			return kit.AddFinalizer(ctx, a, o, v1alpha1.FinalizerAgent)
 		},
 		"report": func() error {
 			o := install.DeepCopy()
@@ -80,6 +87,14 @@ func TestAgentMayNoMore(t *testing.T) {
 		},
 		"remove a foreign finalizer": func() error {
 			return edit(func(o *v1alpha1.OperatorInstall) { controllerutil.AddFinalizer(o, "example.com/other") })
+		},
+		"have an install collected as garbage": func() error {
+			return edit(func(o *v1alpha1.OperatorInstall) {
+				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "x"}}
+			})
+		},
+		"take what another writer owns": func() error {
+			return edit(func(o *v1alpha1.OperatorInstall) { takeFields(o) })
 		},
 		"make an install": func() error {
 			o := install.DeepCopy()
@@ -122,6 +137,26 @@ func TestAgentMayNoMore(t *testing.T) {
 			t.Errorf("an agent can %s: %v", name, err)
 		}
 	}
+	must(t, a.Get(ctx, client.ObjectKeyFromObject(install), install))
+	before := install.DeepCopy()
+	takeFields(install)
+	install.Status.SucceededHash = "other"
+	must(t, a.Status().Patch(ctx, install, client.MergeFrom(before)))
+	if entry := entryOf(before); !reflect.DeepEqual(entry, entryOf(install)) {
+		t.Errorf("with the status an agent took fields of %s: %s", entry.Manager, entryOf(install).FieldsV1)
+	}
+}
+
+// takeFields has the writer of an install own nothing but its cluster.
+func takeFields(o *v1alpha1.OperatorInstall) {
+	entryOf(o).FieldsV1.Raw = []byte(`{"f:spec":{"f:cluster":{}}}`)
+}
+
+// entryOf is that of the writer of an install.
+func entryOf(o *v1alpha1.OperatorInstall) *metav1.ManagedFieldsEntry {
+	return &o.ManagedFields[slices.IndexFunc(o.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+		return m.Subresource == "" && m.Manager != string(kit.FinalizersManager)
+	})]
 }
 
 // TestApprovals plays an SRE who may operate and one who may approve.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -57,14 +58,13 @@ func (a *agent) workOnce(ctx context.Context) {
 		before := o.DeepCopy()
 		switch {
 		case o.DeletionTimestamp != nil:
-			controllerutil.RemoveFinalizer(o, v1alpha1.FinalizerAgent)
-			_ = a.Patch(ctx, o, client.MergeFrom(before))
+			_ = kit.RemoveFinalizer(ctx, a, o, v1alpha1.FinalizerAgent)
 		case o.Spec.Admission == nil && o.Status.ObservedGeneration == o.Generation:
 		case o.Spec.Admission == nil:
 			o.Status.ObservedGeneration, o.Status.Kept = o.Generation, a.kept
 			_ = a.Status().Patch(ctx, o, client.MergeFrom(before))
-		case controllerutil.AddFinalizer(o, v1alpha1.FinalizerAgent):
-			_ = a.Patch(ctx, o, client.MergeFrom(before))
+		case !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerAgent):
+			_ = kit.AddFinalizer(ctx, a, o, v1alpha1.FinalizerAgent)
 		case a.bad != "" && o.Spec.Admission.Release.Version == a.bad:
 			o.Status.ObservedRevision, o.Status.SucceededHash = o.Spec.Admission.Revision, ""
 			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: o.Spec.Admission.Release.Bundle, Version: a.bad}
