@@ -80,7 +80,7 @@ func parseObject(file string, line int, text []byte) (*Object, error) {
 		return nil, fmt.Errorf("%w: %s: it has no kind or no apiVersion: manifests are Kubernetes objects", ErrNotBundle, at)
 	}
 	if field := onlyForOLM(content); field != "" {
-		return nil, fmt.Errorf("%w: %s: Kubernetes does not know its field %q, which OLM takes for another one: "+
+		return nil, fmt.Errorf("%w: %s: Kubernetes does not know the field %q, which OLM takes for another one: "+
 			"remove it, or write it as Kubernetes does", ErrNotBundle, at, field)
 	}
 	o.root = sync.OnceValue(o.parse)

@@ -26,8 +26,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/dashboards"
+	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -374,5 +376,39 @@ func TestDashboards(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("dashboards; run go generate ./dashboards (-want +got):\n%.3000s", diff)
+	}
+}
+
+// TestPlatformNamespacesAreDenied: a policy without a list of namespaces of its own keeps operators out of OpenShift's.
+func TestPlatformNamespacesAreDenied(t *testing.T) {
+	const namespace = "bellwether-system"
+	policyOf := func(values string) *localpolicy.Policy {
+		manifests, err := render(t, load(t), "agent: {enabled: true, cluster: c, localPolicy: "+values+"}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range manifests {
+			found := &corev1.ConfigMap{}
+			if err := yaml.Unmarshal([]byte(text), found); err == nil && found.Kind == "ConfigMap" &&
+				found.Name == localpolicy.ConfigMap {
+				return localpolicy.Parse(found.Data, namespace)
+			}
+		}
+		t.Fatal("there is no policy")
+		return nil
+	}
+	byDefault, owners := policyOf("{permissions: {denyClusterWildcards: true}}"), policyOf("{deniedNamespaces: [prod]}")
+	for name, denied := range map[string]bool{
+		namespace: true, "kube-system": true, "olm": true, "openshift-marketplace": true, "openshift-etcd": true,
+		"openshift-operator-lifecycle-manager": true, "openshift-monitoring": true,
+		"openshift-operators": false, "openshift-gitops-operator": false, "openshift-custom-domains-operator": false,
+	} {
+		release := v1alpha1.Release{Install: v1alpha1.InstallSettings{Namespace: name}}
+		if _, err := byDefault.Release(release); (err != nil) != denied {
+			t.Errorf("a release into %s: %v", name, err)
+		}
+		if _, err := owners.Release(release); err != nil {
+			t.Errorf("a release into %s, which the owner's list does not have: %v", name, err)
+		}
 	}
 }

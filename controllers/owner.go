@@ -30,8 +30,11 @@ func readVeto(live client.Reader, namespace string) func(context.Context) (*v1al
 func readPolicy(live client.Reader, namespace string) func(context.Context) (*localpolicy.Policy, error) {
 	return func(ctx context.Context) (*localpolicy.Policy, error) {
 		found, err := kit.FindConfigMap(ctx, live, namespace, localpolicy.ConfigMap)
-		if err != nil || found == nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case found == nil:
+			return &localpolicy.Policy{OwnNamespace: namespace, Absent: true}, nil
 		}
 		return localpolicy.Parse(found.Data, namespace), nil
 	}

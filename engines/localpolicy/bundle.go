@@ -21,7 +21,7 @@ import (
 // without a policy needs no access to the registries from which OLM alone takes its
 // bundles. A nil policy judges none.
 func (p *Policy) JudgesBundles(namespace string) bool {
-	return p != nil && (len(p.Spec.AllowedRegistries) > 0 || p.Spec.Permissions.isSet() || p.isOwn(namespace))
+	return p != nil && !p.Absent && (len(p.Spec.AllowedRegistries) > 0 || p.Spec.Permissions.isSet() || p.isOwn(namespace))
 }
 
 // isOwn tells whether a namespace is that of the agent, in which the owner's ConfigMaps are.
@@ -78,11 +78,7 @@ func (p *Policy) objects(name string, b *bundles.Bundle, namespace string) error
 				"owner of the cluster does that", name, o.GetName(), label)
 		}
 	}
-	if name := ofOwner(b); name != "" && p.isOwn(namespace) {
-		return refuse("bundle %s brings ConfigMap %s into the agent's namespace, which only the owner of the cluster "+
-			"writes", b.CSV.Name, name)
-	}
-	return nil
+	return p.ofOwner(name, b, namespace)
 }
 
 // images judges what a bundle runs, and what it says that it may run.
@@ -109,14 +105,22 @@ func forAgent(o *bundles.Object) string {
 	return ""
 }
 
-// ofOwner returns the name of a ConfigMap of the owner that a bundle brings; empty where it brings none.
-func ofOwner(b *bundles.Bundle) string {
+// ofOwner refuses what the agent is bounded by: OLM overwrites an object that a bundle brings and that is there already.
+// In the agent's namespace those are its settings, credentials and account, the policy and the veto, and everywhere the
+// agent's cluster-wide roles. The agent's own bundle brings its ClusterServiceVersion and its Service.
+func (p *Policy) ofOwner(name string, b *bundles.Bundle, namespace string) error {
 	for _, o := range b.Objects {
-		if o.GetKind() == "ConfigMap" && slices.Contains([]string{ConfigMap, v1alpha1.VetoConfigMap}, o.GetName()) {
-			return o.GetName()
+		switch kind := o.GetKind(); {
+		case !strings.HasPrefix(o.GetName(), "bellwether-"), kind == kindCSV, kind == "Service":
+		case p.isOwn(namespace):
+			return refuse("bundle %s brings %s %s into the agent's namespace, where only the owner of the cluster writes "+
+				"what is named bellwether-*", name, kind, o.GetName())
+		case kind == "ClusterRole" || kind == "ClusterRoleBinding":
+			return refuse("bundle %s brings %s %s: only the owner of the cluster writes those that are named bellwether-*",
+				name, kind, o.GetName())
 		}
 	}
-	return ""
+	return nil
 }
 
 func (p Permissions) judge(name string, all []grant) error {

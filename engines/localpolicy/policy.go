@@ -37,6 +37,8 @@ type Policy struct {
 	OwnNamespace string
 	// Invalid is why the ConfigMap cannot be read; nothing is permitted then.
 	Invalid string
+	// Absent says that there is no ConfigMap. Nothing is limited then but what the hub tells the agent itself.
+	Absent bool
 }
 
 // Spec is what the owner writes. What is left out is not limited, except for
@@ -50,7 +52,7 @@ type Spec struct {
 	// registry.example.com/team.
 	AllowedRegistries []string `json:"allowedRegistries,omitempty"`
 	// DeniedNamespaces are patterns of namespaces that no operator is installed into.
-	// Default: the agent's own namespace and kube-*.
+	// Default: kube-*, the agent's own namespace and those of OLM.
 	DeniedNamespaces []string `json:"deniedNamespaces,omitempty"`
 	// Permissions limit what a bundle may ask for.
 	Permissions Permissions `json:"permissions,omitzero"`
@@ -136,11 +138,14 @@ func (p Permissions) validate() error {
 	return nil
 }
 
+// defaultDenied are Kubernetes' namespaces and those in which OLM runs. The chart's list has OpenShift's besides.
+var defaultDenied = []string{"kube-*", "olm", "openshift-operator-lifecycle-manager", "openshift-marketplace"}
+
 // deniesNamespace returns the pattern that denies a namespace; empty where none does.
 func (p *Policy) deniesNamespace(name string) string {
 	patterns := p.Spec.DeniedNamespaces
 	if patterns == nil {
-		patterns = []string{"kube-*"}
+		patterns = defaultDenied
 		if name == p.OwnNamespace {
 			return name
 		}

@@ -6,8 +6,11 @@ package localpolicy_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
@@ -68,7 +71,12 @@ func TestRelease(t *testing.T) {
 		"kube-system": {"{}", releaseIn("kube-system", "quay.io/x"),
 			"namespace kube-system is denied (kube-*)"},
 		"the agent's namespace": {"{}", releaseIn(own, "quay.io/x"), "namespace " + own + " is denied"},
-		"the owner's list":      {"deniedNamespaces: [prod-*]", releaseIn("prod-1", "quay.io/x"), "denied (prod-*)"},
+		"OLM's":                 {"{}", releaseIn("olm", "quay.io/x"), "namespace olm is denied"},
+		"OLM's on OpenShift": {"{}", releaseIn("openshift-operator-lifecycle-manager", "quay.io/x"),
+			"openshift-operator-lifecycle-manager is denied"},
+		"OpenShift's for operators": {"{}", releaseIn("openshift-operators", "quay.io/x"), ""},
+		"of a team of OpenShift":    {"{}", releaseIn("openshift-custom-domains-operator", "quay.io/x"), ""},
+		"the owner's list":          {"deniedNamespaces: [prod-*]", releaseIn("prod-1", "quay.io/x"), "denied (prod-*)"},
 		"which replaces the default": {"deniedNamespaces: [prod-*]", releaseIn("kube-system", "quay.io/x"),
 			""},
 		"an empty list":               {"deniedNamespaces: []", releaseIn(own, "quay.io/x"), ""},
@@ -86,6 +94,35 @@ func TestRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse(t, test.policy).Release(test.release)
 			refused(t, err, test.says)
+		})
+	}
+}
+
+// TestConfigOfTheAgent: what the hub sets for the agent's own package must not move where the agent looks for what
+// bounds the hub, with and without a policy.
+func TestConfigOfTheAgent(t *testing.T) {
+	variable := v1alpha1.OperatorConfig{Env: []corev1.EnvVar{{Name: "POD_NAMESPACE", Value: "other"}}}
+	for name, test := range map[string]struct {
+		namespace string
+		config    v1alpha1.OperatorConfig
+		says      string
+	}{
+		"a variable": {own, variable, "Remove env from install.config"},
+		"a variable of a Secret": {own, v1alpha1.OperatorConfig{Env: []corev1.EnvVar{{Name: "BELLWETHER_AGENT_BACKUP_STORE",
+			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a"}}}}}, "Remove env"},
+		"of another operator": {"echo", variable, ""},
+		"what it takes and where it runs": {own, v1alpha1.OperatorConfig{Resources: &corev1.ResourceRequirements{},
+			NodeSelector: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{{Key: "a"}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			release := releaseIn(test.namespace, "quay.io/x")
+			release.Install.Config = &test.config
+			for _, p := range []*localpolicy.Policy{parse(t, "deniedNamespaces: []"), {OwnNamespace: own, Absent: true}} {
+				_, err := p.Release(release)
+				if test.says == "" && err != nil || test.says != "" && !strings.Contains(fmt.Sprint(err), test.says) {
+					t.Errorf("got %v, want %q", err, test.says)
+				}
+			}
 		})
 	}
 }
@@ -342,9 +379,10 @@ func TestImages(t *testing.T) {
 // TestObjectsOfTheOwner: an owner may permit operators in the agent's namespace, which upgrades of the agent by OLM
 // need, but no bundle replaces what the owner wrote there.
 func TestObjectsOfTheOwner(t *testing.T) {
-	configMap := func(name string) [][]byte {
-		return bundleOf(t, nil, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}})
+	bringing := func(kind, name string) [][]byte {
+		return bundleOf(t, nil, object{"apiVersion": "v1", "kind": kind, "metadata": object{"name": name}})
 	}
+	configMap := func(name string) [][]byte { return bringing("ConfigMap", name) }
 	for name, tc := range map[string]struct {
 		policy, namespace string
 		bundle            [][]byte
@@ -354,6 +392,17 @@ func TestObjectsOfTheOwner(t *testing.T) {
 		"the veto":   {"deniedNamespaces: []", own, configMap("bellwether-veto"), "ConfigMap bellwether-veto"},
 		"with other limits": {"deniedNamespaces: []\npermissions: {denyClusterWildcards: true}", own,
 			configMap("bellwether-policy"), "ConfigMap bellwether-policy"},
+		"its settings": {"deniedNamespaces: []", own, configMap("bellwether-agent-settings"),
+			"ConfigMap bellwether-agent-settings"},
+		"its credentials": {"deniedNamespaces: []", own, bringing("Secret", "bellwether-hub-kubeconfig"),
+			"Secret bellwether-hub-kubeconfig"},
+		"its account": {"deniedNamespaces: []", own, bringing("ServiceAccount", "bellwether-agent"),
+			"ServiceAccount bellwether-agent"},
+		"its Role": {"deniedNamespaces: []", own, bringing("Role", "bellwether-agent-credentials"),
+			"Role bellwether-agent-credentials"},
+		"its ClusterRole, from anywhere": {"permissions: {denyClusterWildcards: true}", "echo",
+			bringing("ClusterRole", "bellwether-agent"), "ClusterRole bellwether-agent"},
+		"its Service":           {"deniedNamespaces: []", own, bringing("Service", "bellwether-agent"), ""},
 		"another ConfigMap":     {"deniedNamespaces: []", own, configMap("settings"), ""},
 		"another namespace":     {"deniedNamespaces: []", "echo", configMap("bellwether-policy"), ""},
 		"content without limit": {"deniedNamespaces: []", own, nil, "cannot be judged"},

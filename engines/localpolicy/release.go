@@ -5,6 +5,7 @@ package localpolicy
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/origin"
@@ -17,6 +18,12 @@ import (
 func (p *Policy) Release(release v1alpha1.Release) (keys []string, err error) {
 	asked := release.Catalog.PublicKeys
 	if p == nil {
+		return asked, nil
+	}
+	if err := p.config(release); err != nil {
+		return nil, err
+	}
+	if p.Absent {
 		return asked, nil
 	}
 	if p.Invalid != "" {
@@ -36,6 +43,24 @@ func (p *Policy) Release(release v1alpha1.Release) (keys []string, err error) {
 		return nil, err
 	}
 	return p.keys(asked)
+}
+
+// config judges what the hub tells operators in the agent's namespace, of which the agent is one. Its environment could
+// say where it looks for the owner's policy and which stores it writes backups to.
+func (p *Policy) config(release v1alpha1.Release) error {
+	config := release.Install.Config
+	if config == nil || !p.isOwn(release.TargetNamespace()) {
+		return nil
+	}
+	rest := *config
+	rest.Resources, rest.NodeSelector, rest.Tolerations = nil, nil, nil
+	if reflect.DeepEqual(rest, v1alpha1.OperatorConfig{}) {
+		return nil
+	}
+	return &RefusalError{Reason: v1alpha1.ReasonLocalPolicy, Message: fmt.Sprintf("The release is for the agent's own "+
+		"namespace, %s, where install.config may have resources, nodeSelector and tolerations only: what the agent is "+
+		"told is up to the owner of the cluster. Remove env from install.config, and set the agent's flags on the cluster, "+
+		"in ConfigMap bellwether-agent-settings beside the agent.", p.OwnNamespace)}
 }
 
 // keys are those that both hub and owner trust; those of the owner where the hub asks

@@ -11,12 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,13 +102,9 @@ func (a *agents) release(version string) {
 	a.t.Helper()
 	made, err := agentbundle.Build(charts.Release{Version: version})
 	a.must(err)
+	a.setFlags(made, settings()...)
 	if version == brokenAgent {
-		const csv = "manifests/bellwether-agent.clusterserviceversion.yaml"
-		text := strings.Replace(string(made.Files[csv]), "--own-namespace=", "--no-such-flag=", 1)
-		if text == string(made.Files[csv]) {
-			a.t.Fatal("the bundle is not broken")
-		}
-		made.Files[csv] = []byte(text)
+		a.setFlags(made, "--no-such-flag")
 	}
 	a.made[version] = made
 	published, err := agentbundle.Publish(a.t.Context(), image.Target{Client: oci.NewClient(oci.Options{}),
@@ -117,15 +113,23 @@ func (a *agents) release(version string) {
 	a.catalog = published.Catalog.Repository + ":" + published.Catalog.Tag
 }
 
+// setFlags adds to those that a bundle runs the agent with; the last one of a name counts.
+func (a *agents) setFlags(made *build.Result, flags ...string) {
+	a.t.Helper()
+	const csv = "manifests/bellwether-agent.clusterserviceversion.yaml"
+	line := regexp.MustCompile(`(?m)^( *- )--own-namespace=.*\n`)
+	text := line.ReplaceAllString(string(made.Files[csv]), "${0}${1}"+strings.Join(flags, "\n${1}")+"\n")
+	if text == string(made.Files[csv]) {
+		a.t.Fatal("the bundle has other flags")
+	}
+	made.Files[csv] = []byte(text)
+}
+
 // settings are what differs on the testbed: it has no DNS, and all pods share one host.
-func settings() []corev1.EnvVar {
-	return []corev1.EnvVar{
-		{Name: "BELLWETHER_AGENT_VIEW_HOST", Value: "$(POD_IP)"},
-		{Name: "BELLWETHER_AGENT_VIEW_BIND_ADDRESS", Value: "$(POD_IP)"},
-		{Name: "BELLWETHER_AGENT_METRICS_BIND_ADDRESS", Value: "$(POD_IP):8080"},
-		{Name: "BELLWETHER_AGENT_HEALTH_PROBE_BIND_ADDRESS", Value: "$(POD_IP):8081"},
-		{Name: "BELLWETHER_AGENT_LEASE_RENEW_INTERVAL", Value: "2s"},
-		{Name: "BELLWETHER_AGENT_LEASE_DURATION", Value: "10s"},
+func settings() []string {
+	return []string{
+		"--view-host=$$(POD_IP)", "--view-bind-address=$$(POD_IP)", "--metrics-bind-address=$$(POD_IP):8080",
+		"--health-probe-bind-address=$$(POD_IP):8081", "--lease-renew-interval=2s", "--lease-duration=10s",
 	}
 }
 
@@ -146,12 +150,6 @@ func (a *agents) applyManifest(cluster, version string) {
 			continue
 		case operatorsv1alpha1.CatalogSourceKind:
 			o.Object["spec"] = map[string]any{"sourceType": "grpc", "address": address}
-		case operatorsv1alpha1.SubscriptionKind:
-			var env []any
-			for _, e := range settings() {
-				env = append(env, map[string]any{"name": e.Name, "value": e.Value})
-			}
-			a.must(unstructured.SetNestedSlice(o.Object, env, "spec", "config", "env"))
 		}
 		if err := c.Create(a.t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			a.t.Fatal(err)
@@ -225,7 +223,7 @@ func (a *agents) manage(version string) {
 		Spec: v1alpha1.ManagedOperatorSpec{
 			Package: own.AgentPackage, Catalog: v1alpha1.LocalReference{Name: own.AgentPackage}, Version: version,
 			Install: v1alpha1.OperatorInstallation{InstallSettings: v1alpha1.InstallSettings{
-				Namespace: agentbundle.Namespace, Config: &v1alpha1.OperatorConfig{Env: settings()}}},
+				Namespace: agentbundle.Namespace}},
 			Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("canary"), wave("prod")}},
 		},
 	}))
