@@ -186,7 +186,7 @@ func readAll(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs
 	if err != nil {
 		return nil, err
 	}
-	return catalogs.ReadGraphs(files)
+	return catalogs.ReadWithImages(files)
 }
 
 // compare reads what the tag holds and finds what would be lost.

@@ -30,6 +30,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/publish"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
+	"github.com/bellwether-dev/bellwether/catalogs/sbom"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 )
 
@@ -284,6 +285,31 @@ func TestPublish(t *testing.T) {
 		if c.Verdict != publish.Passed {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// TestPublishedSBOMListsImages: whoever asks which versions run an image reads the list that is attached.
+func TestPublishedSBOMListsImages(t *testing.T) {
+	f, signer := newFlaky(t), newSigner(t)
+	r := newRelease(t, f, "1.0.0")
+	file := filepath.Join(r.dir, "echo/catalog.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const operator = "registry.example.com/echo-operator:v1"
+	write(t, file, strings.Replace(string(text), `"relatedImages":[`,
+		`"relatedImages":[{"name":"manager","image":"`+operator+`"},`, 1))
+	result, source := mustPublish(t, r.input(f, signer)), oci.Source{Image: f.tag()}
+	lists, err := newClient().Attached(t.Context(), f.host+"/catalogs/main@"+result.Digest, sbom.MediaType, source.Access)
+	if err != nil || len(lists) != 1 {
+		t.Fatalf("%d lists: %v", len(lists), err)
+	}
+	if !strings.Contains(string(lists[0]), `"name": "registry.example.com/echo-operator"`) {
+		t.Errorf("the operator's image is not listed:\n%s", lists[0])
+	}
+	if _, err := publish.Verify(t.Context(), newClient(), publish.VerifyInput{Source: source}); err != nil {
+		t.Error(err)
 	}
 }
 

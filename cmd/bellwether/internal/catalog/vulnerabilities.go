@@ -177,7 +177,7 @@ func (o vulnerabilityOptions) packages(ctx context.Context, args []string) ([]*c
 	if err != nil {
 		return nil, err
 	}
-	packages, err := readWithImages(files)
+	packages, err := catalogs.ReadWithImages(files)
 	if err != nil || len(args) == 1 {
 		return packages, err
 	}
@@ -186,25 +186,6 @@ func (o vulnerabilityOptions) packages(ctx context.Context, args []string) ([]*c
 		return nil, exit.Hintf("see `bellwether catalog show "+args[0]+"`", "%w %q", catalogs.ErrNoPackage, args[1])
 	}
 	return packages[i : i+1], nil
-}
-
-// readWithImages reads the graphs of a catalog with the images of the bundles, and without their manifests.
-func readWithImages(files catalogs.Files) ([]*catalogs.Package, error) {
-	type key struct{ pkg, bundle string }
-	var mu sync.Mutex
-	related := map[key][]catalogs.RelatedImage{}
-	packages, err := catalogs.ReadEach(files, func(pkg string, b *catalogs.Bundle) error {
-		mu.Lock()
-		defer mu.Unlock()
-		related[key{pkg, b.Name}] = slices.Clone(b.RelatedImages)
-		return nil
-	})
-	for _, p := range packages {
-		for name, b := range p.Bundles {
-			b.RelatedImages = related[key{p.Name, name}]
-		}
-	}
-	return packages, err
 }
 
 // sbomFile is an SBOM that the user named.
