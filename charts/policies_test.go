@@ -242,8 +242,8 @@ func TestPoliciesOfAccess(t *testing.T) {
 	}
 }
 
-// TestTheHubsAlertmanagerConfigsAreAdmitted makes one with receivers of each kind, which the policies have to admit: they
-// permit only fields that they name.
+// TestTheHubsAlertmanagerConfigsAreAdmitted makes one with receivers of each kind, which the policies have to admit:
+// they permit only fields that they name.
 func TestTheHubsAlertmanagerConfigsAreAdmitted(t *testing.T) {
 	key := v1alpha1.SecretKey{Name: "pagerduty", Key: "key"}
 	spec := v1alpha1.PagingPolicySpec{
