@@ -140,8 +140,8 @@ func TestHubPodTakesNoCredentials(t *testing.T) {
 			return strings.HasPrefix(q.group+"/"+q.resource, prefix)
 		})
 	})
-	// Admission policies forbid it to write a ServiceAccount outside of the clusters' namespaces, to request tokens, and
-	// to create another Secret than bellwether-alertmanager: see TestTheHubsCredentialsLeadToNoOthers.
+	// Admission policies forbid it to write a ServiceAccount outside of the clusters' namespaces, to request tokens,
+	// and to create another Secret than bellwether-alertmanager: see TestTheHubsCredentialsLeadToNoOthers.
 	want := map[string]string{
 		"/configmaps": "create", "/configmaps bellwether-silences": "get patch",
 		"/configmaps bellwether-slo": "delete get patch", "/configmaps kube-root-ca.crt everybody": "get",
