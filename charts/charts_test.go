@@ -117,7 +117,9 @@ hub:
   slo: {rulesNamespace: monitoring, rulesLabels: {release: prometheus}, prometheusURL: ` +
 	`"http://prometheus.monitoring:9090", ` +
 	`runbookURL: "https://runbooks.example.com/slos", dashboardURL: "https://grafana.example.com/d/slo"}
-  paging: {alertmanagerFolder: /config, configLabels: {alertmanager: main}, secretNamespaces: [payments]}
+  paging: {alertmanagerFolder: /config, configLabels: {alertmanager: main},
+    secrets: [{namespace: payments, name: slack}, {namespace: monitoring, name: pagerduty},
+      {namespace: payments, name: pagerduty}]}
   pullSecrets: [{namespace: payments, name: registry-login}]
   discovery: {sources: [hive, clusterprofile, clusterapi], labels: {stage: labels/stage}, selector: fleet!=no}
   remoteWriteGate: {enabled: true, storeURL: "https://mimir.example.com/api/v1/push", storeSecret: store-login,
@@ -263,6 +265,8 @@ func TestValuesAreChecked(t *testing.T) {
 			"{agent: {enabled: true, part: cluster}, probes: {deniedCIDRs: [192.0.2.0/24]}}",
 			"BELLWETHER_AGENT_PROBE_DENIED_CIDRS"},
 		"a level that is none": {"hub: {logLevel: loud}", "logLevel"},
+		"all Secrets of a namespace for paging": {"hub: {paging: {secretNamespaces: [payments]}}",
+			"secretNamespaces"},
 		"a fleet by name":      {"hub: {fleet: {clusters: large}}", "clusters"},
 		"a grace without unit": {"hub: {leaseGrace: '40'}", "leaseGrace"},
 		"dashboards for no Grafana": {"{hub: {enabled: true}, dashboards: {grafanaOperator: {enabled: true}}}",
@@ -335,7 +339,7 @@ func TestRulesArePresent(t *testing.T) {
 		"sheep-agent-migration": true, "sheep-agent-operands": true, "sheep-agent-probe-secrets": true,
 		"sheep-view": true, "sheep-operate": true, "sheep-join": true,
 		"sheep-approve": true, "sheep-override": true, "sheep-policy": true, "sheep-hub-rules": true,
-		"sheep-hub-paging-secrets": true, "sheep-hub-discovery": true, "sheep-remote-write-gate": true}
+		"sheep-hub-discovery": true, "sheep-remote-write-gate": true}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("ClusterRoles (-want +got):\n%s", diff)
 	}

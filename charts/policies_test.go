@@ -12,8 +12,12 @@ import (
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/alerts/paging"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 type object = map[string]any
@@ -77,10 +81,11 @@ func (e evaluator) denies(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy
 	return ""
 }
 
-// policies are those of the chart, with a namespace in which the hub may read Secrets.
+// policies are those of the chart, with a Secret that the hub may read.
 func policies(t *testing.T) map[string]*admissionv1.ValidatingAdmissionPolicy {
 	t.Helper()
-	manifests, err := render(t, load(t), "hub: {enabled: true, paging: {secretNamespaces: [payments]}}")
+	manifests, err := render(t, load(t), "hub: {enabled: true, "+
+		"paging: {secrets: [{namespace: payments, name: pagerduty}]}}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +127,12 @@ func TestPoliciesOfAccess(t *testing.T) {
 		return object{"spec": object{"receivers": []any{object{"name": "nobody"},
 			object{"name": "team", kind: []any{config}}}}}
 	}
+	secret := func(name, kind string) object { return object{"metadata": object{"name": name}, "type": kind} }
+	labelled := func(labels object) object { return object{"metadata": object{"labels": labels}} }
+	routes := labelled(object{"bellwether.dev/paging-hub": "bellwether-system"})
+	othersRoutes := labelled(object{"bellwether.dev/paging": "true", "bellwether.dev/paging-hub": "another-hub"})
+	rules := labelled(object{"bellwether.dev/rules": "true"})
+	unlabelled := object{"metadata": object{}}
 	managed := func(managers int) object {
 		return object{"metadata": object{"managedFields": slices.Repeat([]any{object{"manager": "a"}}, managers)}}
 	}
@@ -191,21 +202,71 @@ func TestPoliciesOfAccess(t *testing.T) {
 		"the end of another one": {"hub-namespaces", hub("", "DELETE"), nil, nil, foreign, restricted},
 		"a label on another one": {"hub-namespaces", hub("", "UPDATE"), nil, lying, foreign, restricted},
 		"a token":                {"hub-tokens", hub("bellwether-a", "CREATE"), ours, object{}, nil, "no tokens"},
-		"a Secret": {"hub-secrets", hub("bellwether-system", "CREATE"), foreign, object{"type": "Opaque"}, nil,
-			""},
+		"a Secret": {"hub-secrets", hub("bellwether-system", "CREATE"), foreign,
+			secret("bellwether-alertmanager", "Opaque"), nil, ""},
+		"another Secret": {"hub-secrets", hub("bellwether-system", "CREATE"), foreign, secret("other", "Opaque"), nil,
+			"bellwether-alertmanager only"},
 		"a token's Secret": {"hub-secrets", hub("bellwether-system", "CREATE"), foreign,
-			object{"type": "kubernetes.io/service-account-token"}, nil, "Opaque"},
+			secret("bellwether-alertmanager", "kubernetes.io/service-account-token"), nil, "Opaque"},
 		"a pager": {"hub-paging", hub("payments", "CREATE"), foreign,
-			receiver("pagerdutyConfigs", object{}), nil, ""},
-		"one where the hub reads no Secrets": {"hub-paging", hub("other", "CREATE"), foreign,
-			receiver("pagerdutyConfigs", object{}), nil, "refers to Secrets"},
+			receiver("pagerdutyConfigs", object{"routingKey": object{"name": "pagerduty"}}), nil, ""},
+		"one with another Secret": {"hub-paging", hub("payments", "CREATE"), foreign,
+			receiver("pagerdutyConfigs", object{"routingKey": object{"name": "other"}}), nil, "refers to the Secrets"},
+		"one with a Secret of that name elsewhere": {"hub-paging", hub("other", "UPDATE"), foreign,
+			receiver("slackConfigs", object{"apiURL": object{"name": "pagerduty"}}), nil, "refers to the Secrets"},
+		"a webhook with another Secret": {"hub-paging", hub("payments", "CREATE"), foreign,
+			receiver("webhookConfigs", object{"urlSecret": object{"name": "other"}}), nil, "refers to the Secrets"},
+		"another Secret as bearer token": {"hub-paging", hub("payments", "CREATE"), foreign,
+			receiver("webhookConfigs", object{"url": "https://example.com", "httpConfig": object{}}), nil,
+			"no other fields"},
+		"a receiver of another kind": {"hub-paging", hub("payments", "CREATE"), foreign,
+			receiver("opsgenieConfigs", object{}), nil, "no other fields"},
 		"a receiver without Secrets": {"hub-paging", hub("other", "CREATE"), foreign,
 			receiver("emailConfigs", object{"to": "sre@example.com"}), nil, ""},
 		"a receiver with a password": {"hub-paging", hub("other", "CREATE"), foreign,
-			receiver("emailConfigs", object{"authPassword": object{}}), nil, "refers to Secrets"},
+			receiver("emailConfigs", object{"authPassword": object{"name": "other"}}), nil, "refers to the Secrets"},
+		"routes":         {"hub-alertmanagerconfigs", hub("payments", "CREATE"), foreign, routes, nil, ""},
+		"changed routes": {"hub-alertmanagerconfigs", hub("payments", "UPDATE"), foreign, routes, routes, ""},
+		"the end of routes": {"hub-alertmanagerconfigs", hub("payments", "DELETE"), foreign, nil, routes,
+			""},
+		"routes without a label": {"hub-alertmanagerconfigs", hub("payments", "CREATE"), foreign, unlabelled, nil,
+			"only AlertmanagerConfigs"},
+		"routes of another hub": {"hub-alertmanagerconfigs", hub("payments", "CREATE"), foreign, othersRoutes, nil,
+			"only AlertmanagerConfigs"},
+		"another's routes made its own": {"hub-alertmanagerconfigs", hub("payments", "UPDATE"), foreign, routes,
+			unlabelled, "only AlertmanagerConfigs"},
+		"its routes made another's": {"hub-alertmanagerconfigs", hub("payments", "UPDATE"), foreign, othersRoutes,
+			routes, "only AlertmanagerConfigs"},
+		"the end of another's routes": {"hub-alertmanagerconfigs", hub("payments", "DELETE"), foreign, nil,
+			unlabelled, "only AlertmanagerConfigs"},
+		"the end of another hub's routes": {"hub-alertmanagerconfigs", hub("payments", "DELETE"), foreign, nil,
+			othersRoutes, "only AlertmanagerConfigs"},
+		"routes of a person": {"hub-alertmanagerconfigs", by("olga", "payments", "DELETE"), foreign, nil, unlabelled,
+			""},
+		"rules":         {"hub-prometheusrules", hub("bellwether-system", "CREATE"), foreign, rules, nil, ""},
+		"changed rules": {"hub-prometheusrules", hub("bellwether-system", "UPDATE"), foreign, rules, rules, ""},
+		"the end of rules": {"hub-prometheusrules", hub("bellwether-system", "DELETE"), foreign, nil, rules,
+			""},
+		"rules without a label": {"hub-prometheusrules", hub("bellwether-system", "CREATE"), foreign, unlabelled, nil,
+			"only PrometheusRules"},
+		"another's rules made its own": {"hub-prometheusrules", hub("bellwether-system", "UPDATE"), foreign, rules,
+			unlabelled, "only PrometheusRules"},
+		"the end of another's rules": {"hub-prometheusrules", hub("bellwether-system", "DELETE"), foreign, nil,
+			unlabelled, "only PrometheusRules"},
+		"a backup by the hub": {"hub-backups", hub("bellwether-a", "CREATE"), ours, object{}, nil,
+			"writes no OperatorBackups"},
+		"where a backup is, by the hub": {"hub-backups", hub("bellwether-a", "UPDATE"), ours, object{}, object{},
+			"writes no OperatorBackups"},
+		"the end of a backup, by the hub": {"hub-backups", hub("bellwether-a", "DELETE"), ours, nil, object{},
+			"writes no OperatorBackups"},
+		"a backup by a person": {"hub-backups", by("olga", "bellwether-a", "CREATE"), ours, object{}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := e.denies(t, all["bellwether-"+test.policy], object{"object": test.is, "oldObject": test.was,
+			policy, there := all["bellwether-"+test.policy]
+			if !there {
+				t.Fatalf("nothing forbids it: there is no policy %s", test.policy)
+			}
+			got := e.denies(t, policy, object{"object": test.is, "oldObject": test.was,
 				"request": test.request, "namespaceObject": test.namespace})
 			if (got != "") != (test.want != "") || !strings.Contains(got, test.want) {
 				t.Errorf("the policy says %q, want %q", got, test.want)
@@ -244,5 +305,48 @@ func TestAnAgentChangesNoMetadata(t *testing.T) {
 				t.Errorf("an agent %s metadata.%s", action, name)
 			}
 		}
+	}
+}
+
+// TestTheHubsAlertmanagerConfigsAreAdmitted makes one with receivers of each kind, which the policies have to admit:
+// they permit only fields that they name.
+func TestTheHubsAlertmanagerConfigsAreAdmitted(t *testing.T) {
+	key := v1alpha1.SecretKey{Name: "pagerduty", Key: "key"}
+	spec := v1alpha1.PagingPolicySpec{
+		Scope:     v1alpha1.PagingFleet,
+		Pages:     v1alpha1.PageTarget{Receivers: []string{"pager", "channel", "hook", "mail"}},
+		Tickets:   &v1alpha1.TicketTarget{Receivers: []string{"channel"}},
+		Heartbeat: &v1alpha1.HeartbeatTarget{URL: key},
+		Receivers: []v1alpha1.PagingReceiver{
+			{Name: "pager", PagerDuty: &v1alpha1.PagerDutyReceiver{RoutingKey: key, URL: "https://events.example.com"}},
+			{Name: "channel", Slack: &v1alpha1.SlackReceiver{APIURL: key, Channel: "#operators"}},
+			{Name: "hook", Webhook: &v1alpha1.WebhookReceiver{URL: key}},
+			{Name: "mail", Email: &v1alpha1.EmailReceiver{To: "a@example.com", From: "b@example.com",
+				Smarthost: "mail:25", Username: "b", Password: &key}},
+		},
+	}
+	policy := paging.Policy{Namespace: "payments", Name: "platform", Spec: spec}
+	made, err := paging.Object(policy, []paging.Policy{policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := object{"spec": content, "metadata": object{"labels": object{
+		"bellwether.dev/paging-hub": "bellwether-system"}}}
+	all, e := policies(t), newEvaluator(t)
+	request := object{"namespace": "payments", "operation": "CREATE", "userInfo": object{
+		"username": "system:serviceaccount:bellwether-system:bellwether-hub"}}
+	for _, name := range []string{"bellwether-hub-paging", "bellwether-hub-alertmanagerconfigs"} {
+		got := e.denies(t, all[name], object{"object": config, "oldObject": nil, "request": request,
+			"namespaceObject": nil})
+		if got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if receivers, _ := content["receivers"].([]any); len(receivers) < 4 {
+		t.Errorf("there are %d receivers, so few that not every kind was judged", len(receivers))
 	}
 }

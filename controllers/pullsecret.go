@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
 var errEmptySecret = errors.New("the Secret has no login")
@@ -53,10 +54,7 @@ func (p PullSecrets) Read(ctx context.Context, namespace, name string) ([]byte, 
 // allowOnHub is how the owner of a namespace lets the hub read one Secret of it.
 func allowOnHub(serviceAccount string) func(namespace, name string) string {
 	return func(namespace, name string) string {
-		return fmt.Sprintf("add it to hub.pullSecrets of the chart, or run `kubectl create role bellwether-pull-%[2]s "+
-			"-n %[1]s --verb=get --resource=secrets --resource-name=%[2]s` and `kubectl create rolebinding "+
-			"bellwether-pull-%[2]s -n %[1]s --role=bellwether-pull-%[2]s --serviceaccount=%[3]s`", namespace, name,
-			serviceAccount)
+		return kit.AllowSecret("hub.pullSecrets", "bellwether-pull", serviceAccount, namespace, name)
 	}
 }
 

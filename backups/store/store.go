@@ -48,8 +48,14 @@ func CredentialsOf(data map[string][]byte) (Credentials, error) {
 // ErrURL says that a URL does not name a store.
 var ErrURL = errors.New("invalid URL of a store")
 
-// Folder returns the URL of a folder in a store.
+// Folder returns the URL of a folder in a store. Each element is one name: it cannot lead out of the store, or into the
+// folder of another cluster.
 func Folder(store string, elements ...string) (string, error) {
+	for _, e := range elements {
+		if e == "" || e == "." || e == ".." || strings.ContainsAny(e, `/\`) {
+			return "", fmt.Errorf("%w: %q is no name of a folder", ErrURL, e)
+		}
+	}
 	u, err := url.Parse(store)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrURL, err)

@@ -54,6 +54,11 @@ func TestFolder(t *testing.T) {
 			t.Errorf("Folder(%q) = %q, %v, want %q", root, got, err, want)
 		}
 	}
+	for _, element := range []string{"", ".", "..", "a/b", "../other", `a\b`} {
+		if got, err := store.Folder("file:///var/backups", "prod", element); !errors.Is(err, store.ErrURL) {
+			t.Errorf("the folder %q in prod is %q, %v, want %v", element, got, err, store.ErrURL)
+		}
+	}
 }
 
 func TestURLsThatAreNoStores(t *testing.T) {

@@ -112,8 +112,6 @@ func addPagingFlags(fs *pflag.FlagSet, o *paging.Options) {
 		"labels of AlertmanagerConfig objects, by which Alertmanager selects them")
 	fs.StringVar(&o.ServiceAccount, "service-account", paging.DefaultServiceAccount,
 		"the hub's own, as NAMESPACE:NAME, for messages that say what it lacks")
-	fs.StringVar(&o.SecretsRole, "paging-secrets-role", paging.DefaultSecretsRole,
-		"ClusterRole that lets the hub read the Secrets of PagingPolicies, for the same messages")
 }
 
 func addDiscoveryFlags(fs *pflag.FlagSet, o *discovery.Options) {

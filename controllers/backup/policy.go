@@ -5,6 +5,7 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,10 +51,14 @@ func (r *PolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		}
 		log.FromContext(ctx).Info("Backup asked for", "backup", backup.Name, "trigger", backup.Spec.Trigger)
 	}
-	for i := range next.Remove {
+	var errs []error
+	for i := range next.Remove { // one whose folder is refused does not stop the others
 		if err := r.remove(ctx, &next.Remove[i]); err != nil {
-			return ctrl.Result{}, fmt.Errorf("remove backup %s: %w", next.Remove[i].Name, err)
+			errs = append(errs, fmt.Errorf("remove backup %s: %w", next.Remove[i].Name, err))
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: next.RecheckAfter}, nil
 }

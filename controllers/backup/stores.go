@@ -39,12 +39,21 @@ func (s Stores) Open(ctx context.Context, b *v1alpha1.OperatorBackup) (*blob.Buc
 	return bucket, location, err
 }
 
-// OpenTaken opens the folder of a backup that was taken.
+// OpenTaken opens the folder of a backup that was taken. Its status names the folder, and may be written by whoever has
+// taken over the hub: a folder that Open would not have written to is refused. Where the backup names no store, that is
+// one in any store that is allowed, since the default may have been another one then.
 func (s Stores) OpenTaken(ctx context.Context, b *v1alpha1.OperatorBackup) (*blob.Bucket, error) {
-	if !store.IsAllowed(b.Status.Location, s.Allowed) {
-		return nil, s.notAllowed(b.Status.Location)
+	roots := s.Allowed
+	if b.Spec.Store != "" {
+		roots = []string{b.Spec.Store}
 	}
-	return s.open(ctx, b.Status.Location, b.Spec.CredentialsSecret)
+	for _, root := range roots {
+		if own, err := s.folder(root, b); err == nil && own == b.Status.Location {
+			return s.open(ctx, own, b.Spec.CredentialsSecret)
+		}
+	}
+	return nil, fmt.Errorf("%w: %q is not the folder of this backup of cluster %s in a store that the agent's flag "+
+		"--backup-store allows: %s", archive.ErrStore, b.Status.Location, s.Cluster, strings.Join(s.Allowed, ", "))
 }
 
 func (s Stores) locate(b *v1alpha1.OperatorBackup) (string, error) {
@@ -55,10 +64,19 @@ func (s Stores) locate(b *v1alpha1.OperatorBackup) (string, error) {
 	if root == "" {
 		root = s.Allowed[0]
 	}
+	return s.folder(root, b)
+}
+
+// folder is the URL of a backup's folder in a store, which has to be allowed.
+func (s Stores) folder(root string, b *v1alpha1.OperatorBackup) (string, error) {
 	if !store.IsAllowed(root, s.Allowed) {
 		return "", s.notAllowed(root)
 	}
-	return store.Folder(root, s.Cluster, b.Spec.Operator.InstallName(), b.Name)
+	location, err := store.Folder(root, s.Cluster, b.Spec.Operator.InstallName(), b.Name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", archive.ErrStore, err)
+	}
+	return location, nil
 }
 
 func (s Stores) notAllowed(location string) error {

@@ -15,13 +15,21 @@ import (
 )
 
 // PagingSecrets reads the Secrets of PagingPolicies. The owner of a Secret allows that
-// with a label on the Secret, and with a RoleBinding in its namespace.
+// with a label on the Secret, and with a right to that one Secret.
 type PagingSecrets struct {
 	// Live reads past the cache: a watch would need the permission to list all Secrets.
 	Live client.Reader
-	// ServiceAccount of the hub, as namespace:name, and Role, the ClusterRole that lets it
-	// read Secrets, for the message that says what is missing.
-	ServiceAccount, Role string
+	// ServiceAccount of the hub, as namespace:name, for the message that says what is missing.
+	ServiceAccount string
+}
+
+// AllowSecret is what somebody does who lets the hub read one Secret: he adds it to a value of the chart, or makes a
+// Role, whose name starts with prefix, for serviceAccount, as namespace:name. It ends a sentence.
+func AllowSecret(value, prefix, serviceAccount, namespace, name string) string {
+	role := prefix + "-" + name
+	return fmt.Sprintf("add {namespace: %[1]s, name: %[2]s} to %[3]s of the chart, or run `kubectl create role %[4]s "+
+		"-n %[1]s --verb=get --resource=secrets --resource-name=%[2]s` and `kubectl create rolebinding "+
+		"%[4]s -n %[1]s --role=%[4]s --serviceaccount=%[5]s`", namespace, name, value, role, serviceAccount)
 }
 
 // Read returns the value of a key, or else why there is none, for a person. A Secret that
@@ -34,8 +42,8 @@ func (r PagingSecrets) Read(ctx context.Context, namespace string, ref v1alpha1.
 	case apierrors.IsNotFound(err):
 		return nil, "there is no such Secret"
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Sprintf("the hub may not read it: run `kubectl create rolebinding bellwether-paging -n %s "+
-			"--clusterrole=%s --serviceaccount=%s`", namespace, r.Role, r.ServiceAccount)
+		return nil, "the hub may not read it: " +
+			AllowSecret("hub.paging.secrets", "bellwether-paging", r.ServiceAccount, namespace, ref.Name)
 	case err != nil:
 		return nil, "it cannot be read: " + err.Error()
 	case s.Labels[v1alpha1.LabelPagingSecret] != "true":

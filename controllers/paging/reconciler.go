@@ -122,7 +122,7 @@ func (r *Reconciler) secrets(ctx context.Context, policies []v1alpha1.PagingPoli
 }
 
 func (r *Reconciler) secret(ctx context.Context, ref plan.SecretRef) plan.Secret {
-	reader := kit.PagingSecrets{Live: r.Live, ServiceAccount: r.Options.ServiceAccount, Role: r.Options.SecretsRole}
+	reader := kit.PagingSecrets{Live: r.Live, ServiceAccount: r.Options.ServiceAccount}
 	value, problem := reader.Read(ctx, ref.Namespace, v1alpha1.SecretKey{Name: ref.Name, Key: ref.Key})
 	return plan.Secret{Value: value, Problem: problem}
 }

@@ -33,9 +33,8 @@ type Options struct {
 	Folder string
 	// Labels of AlertmanagerConfig objects, by which the Alertmanager selects them.
 	Labels map[string]string
-	// ServiceAccount of the hub, as namespace:name, and SecretsRole, the ClusterRole that
-	// lets it read Secrets, for the message that says what is missing.
-	ServiceAccount, SecretsRole string
+	// ServiceAccount of the hub, as namespace:name, for the message that says what is missing.
+	ServiceAccount string
 	// Recheck is how often Secrets are read again, since nobody says when one changes.
 	// Default: a minute.
 	Recheck time.Duration
@@ -48,7 +47,6 @@ const (
 	DefaultNamespace      = "bellwether-system"
 	DefaultFolder         = "/etc/alertmanager/config"
 	DefaultServiceAccount = "bellwether-system:bellwether-hub"
-	DefaultSecretsRole    = "bellwether-hub-paging-secrets" //nolint:gosec // the name of a ClusterRole
 )
 
 // gatherDelay is how long news are gathered before the configuration is made again.
@@ -62,7 +60,6 @@ func Add(mgr ctrl.Manager, o Options) error {
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	o.Folder = cmp.Or(o.Folder, DefaultFolder)
 	o.ServiceAccount = cmp.Or(o.ServiceAccount, DefaultServiceAccount)
-	o.SecretsRole = cmp.Or(o.SecretsRole, DefaultSecretsRole)
 	o.Recheck = cmp.Or(o.Recheck, time.Minute)
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

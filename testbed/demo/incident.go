@@ -84,8 +84,9 @@ func (d *demo) policy() (*v1alpha1.PagingPolicy, []*corev1.Secret, error) {
 			Labels: map[string]string{v1alpha1.LabelPagingSecret: "true"}}, StringData: map[string]string{key: value}}
 	}
 	of := func(name, key string) v1alpha1.SecretKey { return v1alpha1.SecretKey{Name: name, Key: key} }
-	secrets := []*corev1.Secret{secret("pagerduty", "routing-key", key),
-		secret("tracker", "url", d.webhooks.URL()+toTracker), secret("heartbeat", "url", d.webhooks.URL()+toHeartbeat)}
+	secrets := []*corev1.Secret{secret(platform.PagingSecret, "routing-key", key),
+		secret(platform.TicketSecret, "url", d.webhooks.URL()+toTracker),
+		secret(platform.HeartbeatSecret, "url", d.webhooks.URL()+toHeartbeat)}
 	return &v1alpha1.PagingPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PagingPolicy"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: policyName},
@@ -93,12 +94,12 @@ func (d *demo) policy() (*v1alpha1.PagingPolicy, []*corev1.Secret, error) {
 			Scope:     v1alpha1.PagingFleet,
 			Pages:     v1alpha1.PageTarget{Receivers: []string{"oncall"}},
 			Tickets:   &v1alpha1.TicketTarget{Receivers: []string{"tracker"}},
-			Heartbeat: &v1alpha1.HeartbeatTarget{URL: of("heartbeat", "url")},
+			Heartbeat: &v1alpha1.HeartbeatTarget{URL: of(platform.HeartbeatSecret, "url")},
 			Receivers: []v1alpha1.PagingReceiver{
 				{Name: "oncall", PagerDuty: &v1alpha1.PagerDutyReceiver{
-					RoutingKey: of("pagerduty", "routing-key"),
+					RoutingKey: of(platform.PagingSecret, "routing-key"),
 					URL:        d.platform.Events().URL() + pagerduty.EnqueuePath}},
-				{Name: "tracker", Webhook: &v1alpha1.WebhookReceiver{URL: of("tracker", "url")}},
+				{Name: "tracker", Webhook: &v1alpha1.WebhookReceiver{URL: of(platform.TicketSecret, "url")}},
 			},
 		},
 	}, secrets, nil

@@ -92,7 +92,7 @@ func (o *operator) page() {
 	key, err := shared.Events().RoutingKey(platform.PagingService)
 	o.must(err)
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: o.key.Name,
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: platform.PagingSecret,
 			Labels: map[string]string{v1alpha1.LabelPagingSecret: "true"}},
 		StringData: map[string]string{"routing-key": key},
 	}

@@ -22,6 +22,27 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
 )
 
+// Secrets of the hub's namespace that policies of the platform may name: those of the service, of a webhook and of the
+// heartbeat. The hub may read no others there.
+const (
+	PagingSecret    = "pagerduty"
+	TicketSecret    = "tracker"
+	HeartbeatSecret = "heartbeat"
+)
+
+// hubNamespace is the one that the command line installs the hub in.
+const hubNamespace = "bellwether-system"
+
+// readableSecrets are arguments of install hub.
+func readableSecrets() []string {
+	var args []string
+	for i, name := range []string{PagingSecret, TicketSecret, HeartbeatSecret} {
+		args = append(args, "--set", fmt.Sprintf("hub.paging.secrets[%d].namespace=%s", i, hubNamespace),
+			"--set", fmt.Sprintf("hub.paging.secrets[%d].name=%s", i, name))
+	}
+	return args
+}
+
 // PagingService is the service of the Events API that policies of the platform may page.
 const PagingService = "oncall"
 

@@ -243,6 +243,7 @@ func (p *Platform) InstallHub(ctx context.Context) error {
 	if p.monitoring != nil {
 		args = append(args, "--set", "hub.slo.prometheusURL="+p.monitoring.URL(),
 			"--set", "hub.paging.alertmanagerFolder="+p.monitoring.pager.folder)
+		args = append(args, readableSecrets()...)
 	}
 	_, err := p.Bellwether(ctx, args...)
 	return err

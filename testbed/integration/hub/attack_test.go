@@ -72,7 +72,7 @@ func TestAnAgentReachesNothingElse(t *testing.T) {
 	a := h.join(t, mine)
 	h.join(t, other)
 	namespaces := []string{mine.Status.Namespace, other.Status.Namespace, hubNamespace, metav1.NamespaceSystem, ""}
-	questions := h.questions(t, namespaces)
+	questions := h.questions(t, namespaces, names)
 	// What is granted for every name is granted for each one.
 	want := maps.Clone(granted)
 	for _, name := range names {
@@ -140,7 +140,7 @@ func (q question) where(own string) string {
 }
 
 // questions are all that can be asked about the resources that the hub's API server has.
-func (h *harness) questions(t *testing.T, namespaces []string) []question {
+func (h *harness) questions(t *testing.T, namespaces, names []string) []question {
 	t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(h.cluster.RESTConfig())
 	must(t, err)
@@ -156,7 +156,7 @@ func (h *harness) questions(t *testing.T, namespaces []string) []question {
 		for _, r := range list.APIResources {
 			for _, namespace := range namespaces {
 				if r.Namespaced || namespace == "" {
-					out = append(out, questionsAbout(version.Group, r.Name, namespace)...)
+					out = append(out, questionsAbout(version.Group, r.Name, namespace, names)...)
 				}
 			}
 		}
@@ -169,7 +169,7 @@ func (h *harness) questions(t *testing.T, namespaces []string) []question {
 var byName = []string{"/serviceaccounts/token", "/serviceaccounts", "/configmaps", "/secrets", "/resourcequotas",
 	"coordination.k8s.io/leases", "rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings"}
 
-func questionsAbout(group, resource, namespace string) []question {
+func questionsAbout(group, resource, namespace string, names []string) []question {
 	asked, verbs := []string{""}, verbs
 	if slices.Contains(byName, group+"/"+resource) {
 		asked = append(asked, names...)

@@ -126,10 +126,12 @@ func (testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// installChart installs what the chart gives the hub, but for its Deployment.
+// installChart installs what the chart gives the hub, but for its Deployment. The hub may read the Secret pagerduty of
+// its own namespace.
 func (h *harness) installChart(t *testing.T) {
 	t.Helper()
-	objects, err := hubchart.Objects(hubNamespace, nil)
+	objects, err := hubchart.Objects(hubNamespace, map[string]any{"paging": map[string]any{
+		"secrets": []any{map[string]any{"namespace": hubNamespace, "name": "pagerduty"}}}})
 	must(t, err)
 	namespace := &unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")

@@ -130,7 +130,7 @@ func TestTheChartIsAccepted(t *testing.T) {
 		"policies":            "hub: {enabled: true, networkPolicy: {metricsFrom: [{namespaceSelector: {}}], egress: [{ports: [{port: 443}]}]}}",
 		"gate":                "hub: {enabled: true, remoteWriteGate: {enabled: true, storeURL: 'http://p:9090/w', tlsSecret: t}}",
 		"spread by hand":      "hub: {enabled: true, topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}",
-		"rules elsewhere":     "hub: {enabled: true, slo: {rulesNamespace: monitoring}, paging: {secretNamespaces: [payments]}}",
+		"rules elsewhere":     "hub: {enabled: true, slo: {rulesNamespace: monitoring}, paging: {secrets: [{namespace: payments, name: key}]}}",
 		"discovery":           "hub: {enabled: true, discovery: {sources: [hive, clusterapi]}}",
 		"roles":               "hub: {enabled: true, userRoles: {create: true, aggregate: true}}",
 		"another name":        "{nameOverride: sheep, commonLabels: {team: a}, commonAnnotations: {a: b}, hub: {enabled: true}}",

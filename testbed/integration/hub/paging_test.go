@@ -91,16 +91,20 @@ func TestPaging(t *testing.T) {
 	team := pagingPolicy(w.namespace, "team", v1alpha1.PagingNamespace)
 	must(t, w.Create(t.Context(), pagerDutySecret(w.namespace, teamKey+"\n")))
 	must(t, w.Create(t.Context(), team))
-	w.reaches(t, team, "Stalled SecretUnavailable", "kubectl create rolebinding bellwether-paging -n "+w.namespace+
-		" --clusterrole=bellwether-hub-paging-secrets --serviceaccount=bellwether-system:bellwether-hub")
+	w.reaches(t, team, "Stalled SecretUnavailable",
+		"add {namespace: "+w.namespace+", name: pagerduty} to hub.paging.secrets",
+		"kubectl create role bellwether-paging-pagerduty -n "+w.namespace+
+			" --verb=get --resource=secrets --resource-name=pagerduty",
+		"kubectl create rolebinding bellwether-paging-pagerduty -n "+w.namespace+
+			" --role=bellwether-paging-pagerduty --serviceaccount=bellwether-system:bellwether-hub")
+	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: "bellwether-paging-pagerduty"}
+	must(t, w.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""},
+		Resources: []string{"secrets"}, ResourceNames: []string{"pagerduty"}, Verbs: []string{"get"}}}}))
 	must(t, w.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "bellwether-paging"},
-		RoleRef: rbacv1.RoleRef{
-			APIGroup: "rbac.authorization.k8s.io",
-			Kind:     "ClusterRole",
-			Name:     "bellwether-hub-paging-secrets",
-		},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: hubNamespace, Name: "bellwether-hub"}},
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubNamespace,
+			Name: "bellwether-hub"}},
 	}))
 	w.reaches(t, team, "Stalled NoFleetPolicy", "scope Fleet")
 	if got := w.written(); len(got.Data) > 0 {
