@@ -85,19 +85,28 @@ type Right struct {
 
 // From names what the right comes from.
 func (r Right) From() string {
-	switch r.Source {
-	case FromPermissions, FromClusterPermissions:
+	switch {
+	case r.IsAsked():
 		return fmt.Sprintf("%s of service account %s", r.Source, r.Name)
-	case FromWebhook, FromAPI:
+	case r.Source == FromWebhook || r.Source == FromAPI:
 		return string(r.Source) + " " + r.Name
 	default:
 		return r.Name
 	}
 }
 
-// IsRBAC tells whether the right is a rule of a role.
-func (r Right) IsRBAC() bool {
-	return r.Unknown == "" && slices.Contains([]Source{FromPermissions, FromClusterPermissions, FromRole}, r.Source)
+// IsAsked tells whether the right is a rule that the ClusterServiceVersion asks for.
+func (r Right) IsAsked() bool {
+	return r.Source == FromPermissions || r.Source == FromClusterPermissions
+}
+
+// Bound are the subjects that the bundle itself gives the rule to: there are none where it is no rule of RBAC, or not
+// known, and AggregatedTo is not among them.
+func (r Right) Bound() []Holder {
+	if r.Unknown != "" {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.Holders), func(h Holder) bool { return h.Kind == AggregatedTo })
 }
 
 // SupportsAllNamespaces tells whether the operator can be installed for all namespaces.
