@@ -331,22 +331,37 @@ func (b *Bundle) apiRights() []Right {
 	return out
 }
 
-// foreignAccounts say that a Deployment has the rights of an account which the bundle does not bring.
-func (b *Bundle) foreignAccounts() []Right {
-	brought := map[string]bool{DefaultAccount: true}
+// Accounts returns the service accounts that the bundle brings, gets permissions for or runs as, sorted, each once.
+func (b *Bundle) Accounts() []string {
+	all := b.ownAccounts()
+	for _, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		all[AccountOf(d.Spec.Template.Spec)] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// ownAccounts are those that the bundle brings, and those that OLM makes for its permissions.
+func (b *Bundle) ownAccounts() map[string]bool {
+	out := map[string]bool{}
 	for _, o := range b.Objects {
-		if o.GetKind() == "ServiceAccount" {
-			brought[o.GetName()] = true
+		if o.GetKind() == rbacv1.ServiceAccountKind {
+			out[o.GetName()] = true
 		}
 	}
 	strategy := b.CSV.Spec.InstallStrategy.StrategySpec
 	for _, p := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
-		brought[p.ServiceAccountName] = true
+		out[cmp.Or(p.ServiceAccountName, DefaultAccount)] = true
 	}
+	return out
+}
+
+// foreignAccounts say that a Deployment has the rights of an account which the bundle does not bring.
+func (b *Bundle) foreignAccounts() []Right {
+	own := b.ownAccounts()
 	var out []Right
-	for i, d := range strategy.DeploymentSpecs {
+	for i, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		account := AccountOf(d.Spec.Template.Spec)
-		if brought[account] {
+		if own[account] || account == DefaultAccount {
 			continue
 		}
 		out = append(out, Right{Source: FromDeployment, Name: "Deployment " + d.Name, Scope: InCluster,

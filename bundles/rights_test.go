@@ -172,3 +172,37 @@ roleRef: {kind: ClusterRole, name: cluster-admin}
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
+
+// TestAccounts: an account counts once, from wherever the bundle names it.
+func TestAccounts(t *testing.T) {
+	const head = "{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: e.v1}, " +
+		"spec: {install: {strategy: deployment, spec: {"
+	for name, tc := range map[string]struct {
+		strategy string
+		others   []string
+		want     []string
+	}{
+		"none":                               {"", nil, nil},
+		"permissions":                        {"permissions: [{serviceAccountName: b}, {serviceAccountName: a}]", nil, []string{"a", "b"}},
+		"cluster permissions without a name": {"clusterPermissions: [{rules: []}]", nil, []string{"default"}},
+		"Deployments": {"deployments: [{name: a, spec: {template: {spec: {serviceAccountName: x}}}}, {name: b}]",
+			nil, []string{"default", "x"}},
+		"objects": {"permissions: [{serviceAccountName: a}]", []string{
+			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: z}}",
+			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}"}, []string{"a", "z"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifests := [][]byte{[]byte(head + tc.strategy + "}}}}")}
+			for _, o := range tc.others {
+				manifests = append(manifests, []byte(o))
+			}
+			b, err := bundles.RightsOf(manifests)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, b.Accounts()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
