@@ -75,8 +75,8 @@ type Right struct {
 	Name string
 	// Scope is where the right holds, or can be given to somebody by a binding.
 	Scope Scope
-	// Holders have the right by what the bundle brings. Of a role that nothing in the bundle binds there are none, and
-	// none of what is no RBAC; somebody else may have bound the role.
+	// Holders have the right by what the bundle brings, AggregatedTo before others. Of a role that nothing in the bundle
+	// binds there are none, and none of what is no RBAC; somebody else may have bound the role.
 	Holders []Holder
 	// Object is the manifest that says so, and Path the place in it, as Position takes it.
 	Object *Object
@@ -106,7 +106,11 @@ func (r Right) Bound() []Holder {
 	if r.Unknown != "" {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(r.Holders), func(h Holder) bool { return h.Kind == AggregatedTo })
+	first := slices.IndexFunc(r.Holders, func(h Holder) bool { return h.Kind != AggregatedTo })
+	if first < 0 {
+		return nil
+	}
+	return r.Holders[first:]
 }
 
 // SupportsAllNamespaces tells whether the operator can be installed for all namespaces.

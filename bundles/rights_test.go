@@ -182,9 +182,9 @@ func TestAccounts(t *testing.T) {
 		others   []string
 		want     []string
 	}{
-		"none":                               {"", nil, nil},
-		"permissions":                        {"permissions: [{serviceAccountName: b}, {serviceAccountName: a}]", nil, []string{"a", "b"}},
-		"cluster permissions without a name": {"clusterPermissions: [{rules: []}]", nil, []string{"default"}},
+		"none":           {"", nil, nil},
+		"permissions":    {"permissions: [{serviceAccountName: b}, {serviceAccountName: a}]", nil, []string{"a", "b"}},
+		"without a name": {"clusterPermissions: [{rules: []}]", nil, []string{"default"}},
 		"Deployments": {"deployments: [{name: a, spec: {template: {spec: {serviceAccountName: x}}}}, {name: b}]",
 			nil, []string{"default", "x"}},
 		"objects": {"permissions: [{serviceAccountName: a}]", []string{
