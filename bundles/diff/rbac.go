@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
@@ -17,13 +16,20 @@ import (
 
 const everything = "*"
 
-// right is one thing that a service account may do.
+// right is one thing that somebody may do. Of one that is not known the resource says why.
 type right struct {
 	group, resource, name, verb string
+	unknown                     bool
 }
+
+// anything is the right to all resources, which covers whatever is not known.
+var anything = right{group: everything, resource: everything, verb: everything}
 
 // covers reports whether r permits everything that o permits.
 func (r right) covers(o right) bool {
+	if r.unknown || o.unknown {
+		return r == o || r == anything
+	}
 	match := func(have, want string) bool { return have == everything || have == want }
 	resource := match(r.resource, o.resource)
 	if _, sub, ok := strings.Cut(r.resource, "*/"); ok { // any resource, of one subresource
@@ -32,55 +38,23 @@ func (r right) covers(o right) bool {
 	return resource && match(r.group, o.group) && match(r.verb, o.verb) && (r.name == "" || r.name == o.name)
 }
 
-// grant is what an account has in one scope.
-type grant struct {
-	account string
-	cluster bool
-}
-
-func (g grant) String() string {
-	if g.cluster {
-		return "service account " + g.account + ", in all namespaces"
-	}
-	return "service account " + g.account + ", in its namespaces"
-}
-
 // permissions lists by how much the operator's rights grow and shrink.
 func permissions(from, to *bundles.Bundle) []Change {
-	old, now := grants(from), grants(to)
-	var out []Change
-	for g, rights := range now {
-		out = append(out, rightChanges(g, Added, beyond(rights, held(old, g)))...)
-	}
-	for g, rights := range old {
+	out := additions(from, to)
+	now := grants(to, true)
+	for g, rights := range grants(from, false) {
 		out = append(out, rightChanges(g, Removed, beyond(rights, held(now, g)))...)
 	}
 	return out
 }
 
-func grants(b *bundles.Bundle) map[grant][]right {
-	spec := b.CSV.Spec.InstallStrategy.StrategySpec
-	out := map[grant][]right{}
-	collect := func(list []operatorsv1alpha1.StrategyDeploymentPermissions, cluster bool) {
-		for _, p := range list {
-			g := grant{p.ServiceAccountName, cluster}
-			for _, rule := range p.Rules {
-				out[g] = append(out[g], expand(rule)...)
-			}
-		}
-	}
-	collect(spec.Permissions, false)
-	collect(spec.ClusterPermissions, true)
-	return out
-}
-
-// held returns all permissions of an account in a scope, including its
-// cluster-wide ones.
+// held returns all rights of a holder that reach as far, or further.
 func held(all map[grant][]right, g grant) []right {
-	if g.cluster {
-		return all[g]
+	var out []right
+	for ; g.reach <= unsaid; g.reach++ {
+		out = append(out, all[g]...)
 	}
-	return slices.Concat(all[g], all[grant{g.account, true}])
+	return out
 }
 
 func expand(rule rbacv1.PolicyRule) []right {
@@ -92,7 +66,7 @@ func expand(rule rbacv1.PolicyRule) []right {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, name := range orOne(rule.ResourceNames) {
-					out = append(out, right{group, resource, name, verb})
+					out = append(out, right{group: group, resource: resource, name: name, verb: verb})
 				}
 			}
 		}
@@ -125,7 +99,11 @@ func beyond(rights, others []right) []right {
 func rightChanges(g grant, kind Kind, rights []right) []Change {
 	type target struct{ group, resource string }
 	verbs := map[target][]string{}
+	out := unknownChanges(g, kind, rights)
 	for _, r := range rights {
+		if r.unknown {
+			continue
+		}
 		t := target{r.group, r.resource}
 		if r.name != "" {
 			t.resource += " " + r.name
@@ -139,7 +117,6 @@ func rightChanges(g grant, kind Kind, rights []right) []Change {
 		l := line{t.group, strings.Join(v, ", ")}
 		lines[l] = append(lines[l], t.resource)
 	}
-	var out []Change
 	for _, l := range slices.SortedFunc(maps.Keys(lines),
 		func(a, b line) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.verbs, b.verbs)) }) {
 		resources := lines[l]
@@ -152,6 +129,22 @@ func rightChanges(g grant, kind Kind, rights []right) []Change {
 			c.To, c.Weight, c.Note = l.verbs, Attention, danger(g, l.group, resources, l.verbs)
 		} else {
 			c.From = l.verbs
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// unknownChanges says of each right that is not known why that is so.
+func unknownChanges(g grant, kind Kind, rights []right) []Change {
+	var out []Change
+	for _, r := range rights {
+		if !r.unknown {
+			continue
+		}
+		c := Change{Kind: kind, Subject: g.String(), Path: "rights that cannot be known: " + r.resource}
+		if kind == Added {
+			c.Weight = Attention
 		}
 		out = append(out, c)
 	}
@@ -173,13 +166,19 @@ func danger(g grant, group string, resources []string, verbs string) string {
 	}
 	reads := verb("get", "list", "watch")
 	switch {
+	case g == webhookGrant && verb("create", "update", "patch"):
+		return "they see and change what others write"
+	case g == webhookGrant:
+		return "they see what others write"
+	case g.reach == unsaid:
+		return "" // it is not the operator that has it
 	case slices.Contains(resources, everything) && verbs == everything:
 		return "everything there is in this API group"
 	case group == rbacv1.GroupName && verb("escalate", "bind"):
 		return "it can give itself any right"
 	case verb("impersonate") && (has("users") || has("groups") || has("serviceaccounts")):
 		return "it can act as others"
-	case group == "" && has("secrets") && g.cluster && reads:
+	case group == "" && has("secrets") && g.reach == inAll && reads:
 		return "it reads the secrets of all namespaces"
 	case group == "" && (has("pods/exec") || has("nodes/proxy")):
 		return "it can run commands in other pods"

@@ -313,7 +313,7 @@ func hasTwoInChannel(d *draft, _ spot) bool {
 // permissionSpots are the permissions that are granted in all namespaces.
 func permissionSpots(d *draft) []spot {
 	out := d.each(d.csv(), "spec", "install", "spec", "clusterPermissions")
-	if forAllNamespaces(d.predecessor) {
+	if d.predecessor.SupportsAllNamespaces() {
 		out = append(out, d.each(d.csv(), "spec", "install", "spec", "permissions")...)
 	}
 	return out

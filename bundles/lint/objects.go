@@ -159,7 +159,7 @@ func checkNamespaces(in *Input) []Finding {
 }
 
 func checkBindings(in *Input) []Finding {
-	ours := operatorAccounts(in.Bundle)
+	ours := in.Bundle.Accounts()
 	var out []Finding
 	for _, o := range in.Bundle.Objects {
 		cluster := o.GetKind() == "ClusterRoleBinding"
@@ -184,24 +184,6 @@ func checkBindings(in *Input) []Finding {
 						"server refuses that",
 						o.GetName(), s.Name), "subjects", i))
 			}
-		}
-	}
-	return out
-}
-
-// operatorAccounts are the service accounts that come with the operator.
-func operatorAccounts(b *bundles.Bundle) []string {
-	spec := b.CSV.Spec.InstallStrategy.StrategySpec
-	var out []string
-	for _, d := range spec.DeploymentSpecs {
-		out = append(out, bundles.AccountOf(d.Spec.Template.Spec))
-	}
-	for _, p := range slices.Concat(spec.Permissions, spec.ClusterPermissions) {
-		out = append(out, p.ServiceAccountName)
-	}
-	for _, o := range b.Objects {
-		if o.GetKind() == "ServiceAccount" {
-			out = append(out, o.GetName())
 		}
 	}
 	return out

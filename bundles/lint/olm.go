@@ -369,15 +369,9 @@ func checkV1Deployments(in *Input) []Finding {
 }
 
 func checkV1OperatorCondition(in *Input) []Finding {
-	spec := in.Bundle.CSV.Spec.InstallStrategy.StrategySpec
-	for field, permissions := range map[string][]operatorsv1alpha1.StrategyDeploymentPermissions{
-		"permissions": spec.Permissions, "clusterPermissions": spec.ClusterPermissions,
-	} {
-		for i, p := range permissions {
-			if j := slices.IndexFunc(p.Rules, aboutConditions); j >= 0 {
-				return csvFinding(in, "the operator is granted rights to OperatorConditions", "spec", "install", "spec",
-					field, i, "rules", j)
-			}
+	for _, r := range in.Bundle.Rights() {
+		if r.IsAsked() && aboutConditions(r.Rule) {
+			return csvFinding(in, "the operator is granted rights to OperatorConditions", r.Path...)
 		}
 	}
 	return nil

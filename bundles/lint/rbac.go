@@ -10,9 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/requirements"
@@ -78,56 +76,21 @@ type grant struct {
 	path                []any
 }
 
-// grants are the rights of the operator: what its ClusterServiceVersion asks
-// for, and the roles among the manifests that a binding among them grants.
+// grants are the rights of the operator: what its ClusterServiceVersion asks for, and the roles among the manifests
+// that a binding there grants. Other roles are for users to bind.
 func grants(b *bundles.Bundle) []grant {
 	var out []grant
-	strategy := b.CSV.Spec.InstallStrategy.StrategySpec
-	add := func(list []operatorsv1alpha1.StrategyDeploymentPermissions, field string, cluster bool) {
-		for i, p := range list {
-			for j, r := range p.Rules {
-				out = append(out, grant{r, cluster, field == "clusterPermissions", b.CSVObject(),
-					[]any{"spec", "install", "spec", field, i, "rules", j}})
-			}
+	forAll := b.SupportsAllNamespaces()
+	for _, r := range b.Rights() {
+		bound := r.Bound()
+		g := grant{PolicyRule: r.Rule, object: r.Object, path: r.Path}
+		for _, h := range bound {
+			g.cluster = g.cluster || h.Scope.IsCluster(forAll)
+			g.everywhere = g.everywhere || h.Scope.IsCluster(false)
 		}
-	}
-	add(strategy.ClusterPermissions, "clusterPermissions", true)
-	add(strategy.Permissions, "permissions", forAllNamespaces(b))
-	for _, o := range b.Objects {
-		if o.GroupVersionKind().Group == rbacv1.GroupName && bound(b, o) {
-			out = append(out, roleGrants(o)...)
+		if len(bound) > 0 {
+			out = append(out, g)
 		}
-	}
-	return out
-}
-
-// forAllNamespaces says whether the operator can be installed for all
-// namespaces, in which case OLM v0 makes ClusterRoles of its Roles.
-func forAllNamespaces(b *bundles.Bundle) bool {
-	return slices.ContainsFunc(b.CSV.Spec.InstallModes, func(m operatorsv1alpha1.InstallMode) bool {
-		return m.Type == operatorsv1alpha1.InstallModeTypeAllNamespaces && m.Supported
-	})
-}
-
-// bound says whether a binding in the bundle grants a role. Others are for users to bind.
-func bound(b *bundles.Bundle, role *bundles.Object) bool {
-	return slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool {
-		ref, _ := o.Object["roleRef"].(map[string]any)
-		return ref["kind"] == role.GetKind() && ref["name"] == role.GetName()
-	})
-}
-
-func roleGrants(o *bundles.Object) []grant {
-	var role struct {
-		Rules []rbacv1.PolicyRule `json:"rules"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
-		return nil // it is not a role, or an invalid one, which other rules report
-	}
-	var out []grant
-	for i, r := range role.Rules {
-		everywhere := o.GetKind() == "ClusterRole"
-		out = append(out, grant{r, everywhere, everywhere, o, []any{"rules", i}})
 	}
 	return out
 }

@@ -73,6 +73,16 @@ func TestCompact(t *testing.T) {
 func TestGrowth(t *testing.T) {
 	const head = "-- manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  install:\n    spec:\n      "
 	const touch = "-- history/1.0.0/metadata/annotations.yaml.patch --\nannotations: {}\n"
+	const subject = "{kind: ServiceAccount, name: echo-operator, namespace: echo}"
+	role := func(api, metadata string) string {
+		return "-- manifests/role.yaml --\napiVersion: " + api + "\nkind: ClusterRole\nmetadata: {name: extra" + metadata +
+			"}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [list]}]\n"
+	}
+	binding := func(kind, subjects string) string {
+		return "-- manifests/binding.yaml --\napiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "\nmetadata: " +
+			"{name: extra}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: extra}\nsubjects: [" +
+			subjects + "]\n" + touch
+	}
 	for name, tc := range map[string]struct {
 		text string
 		want []string
@@ -88,15 +98,16 @@ func TestGrowth(t *testing.T) {
 		"everything": {head +
 			"clusterPermissions:\n      - serviceAccountName: echo-operator\n        rules: [{apiGroups: ['*'], " +
 			"resources: ['*'], verbs: ['*']}]\n" + touch, []string{"new since 1.0.0, in all namespaces: * on *.*"}},
-		"a role among the manifests": {"-- manifests/role.yaml --\napiVersion: " +
-			"rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: extra}\nrules: [{apiGroups: [''], " +
-			"resources: [nodes], verbs: [list]}]\n-- manifests/binding.yaml --\napiVersion: " +
-			"rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: extra}\nroleRef: {apiGroup: " +
-			"rbac.authorization.k8s.io, kind: ClusterRole, name: extra}\nsubjects: []\n" + touch,
+		"a role among the manifests": {role("rbac.authorization.k8s.io/v1", "") + binding("ClusterRoleBinding", subject),
 			[]string{"new since 1.0.0, in all namespaces: list on nodes"}},
-		"a role that nothing binds yet": {"-- manifests/role.yaml --\napiVersion: " +
-			"rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: extra}\nrules: [{apiGroups: [''], " +
-			"resources: [nodes], verbs: [list]}]\n" + touch, nil},
+		"one of another API, which OLM knows by its kind": {role("x/v1", "") + binding("ClusterRoleBinding", subject),
+			[]string{"new since 1.0.0, in all namespaces: list on nodes"}},
+		"one that is bound in a namespace": {role("rbac.authorization.k8s.io/v1", "") + binding("RoleBinding", subject),
+			[]string{"new since 1.0.0: list on nodes"}},
+		"one that nobody is bound to":   {role("rbac.authorization.k8s.io/v1", "") + binding("ClusterRoleBinding", ""), nil},
+		"a role that nothing binds yet": {role("rbac.authorization.k8s.io/v1", "") + touch, nil},
+		"a role for users": {role("rbac.authorization.k8s.io/v1", ", labels: {rbac.authorization.k8s.io/aggregate-to-edit: "+
+			"'true'}") + touch, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, o := examplePlay(t, tc.text)

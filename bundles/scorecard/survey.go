@@ -23,7 +23,8 @@ type surveyed struct {
 	*bundles.Bundle
 	// fields are the paths of all fields of the CRDs' schemas, such as "Thing spec.backup".
 	fields []fieldPath
-	rules  []rbacv1.PolicyRule
+	// rules are those that the operator is granted.
+	rules []rbacv1.PolicyRule
 	// containers are all of all Deployments, named DEPLOYMENT/CONTAINER.
 	containers map[string]corev1.Container
 }
@@ -43,11 +44,12 @@ func survey(b *bundles.Bundle) surveyed {
 			}
 		}
 	}
-	strategy := b.CSV.Spec.InstallStrategy.StrategySpec
-	for _, p := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
-		s.rules = append(s.rules, p.Rules...)
+	for _, r := range b.Rights() {
+		if len(r.Bound()) > 0 {
+			s.rules = append(s.rules, r.Rule)
+		}
 	}
-	for _, d := range strategy.DeploymentSpecs {
+	for _, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			s.containers[d.Name+"/"+c.Name] = c
 		}

@@ -59,10 +59,7 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 	if !p.Spec.Permissions.isSet() {
 		return nil
 	}
-	if why := ungraspable(b); why != "" {
-		return refuse("what bundle %s may do has no limit: %s", name, why)
-	}
-	return p.Spec.Permissions.judge(name, grants(b, mode))
+	return p.Spec.Permissions.judge(name, b.Rights(), mode != v1alpha1.InstallOwnNamespace)
 }
 
 // objects judges what a bundle brings, whatever the rights are that come with it.
@@ -97,8 +94,8 @@ func (p *Policy) images(name string, b *bundles.Bundle) error {
 // forAgent returns the label by which an object widens the rights of the agent; empty where there is none.
 func forAgent(o *bundles.Object) string {
 	const prefix = "/aggregate-to-agent"
-	for label := range o.GetLabels() {
-		if o.GetKind() == "ClusterRole" && strings.HasPrefix(label, v1alpha1.SchemeGroupVersion.Group+prefix) {
+	for _, label := range o.AggregationLabels() {
+		if strings.HasPrefix(label, v1alpha1.SchemeGroupVersion.Group+prefix) {
 			return label
 		}
 	}
@@ -123,22 +120,29 @@ func (p *Policy) ofOwner(name string, b *bundles.Bundle, namespace string) error
 	return nil
 }
 
-func (p Permissions) judge(name string, all []grant) error {
-	for _, g := range all {
-		if p.DenyClusterWildcards && g.cluster && hasWildcard(g.rule) {
+// judge judges the rights that come with a bundle. They count whether or not the bundle binds them, since a binding may
+// be there already.
+func (p Permissions) judge(name string, all []bundles.Right, forAll bool) error {
+	for _, r := range all {
+		if r.Unknown != "" {
+			return refuse("what bundle %s may do has no limit: %s", name, r.Unknown)
+		}
+	}
+	for _, r := range all {
+		if p.DenyClusterWildcards && r.Scope.IsCluster(forAll) && hasWildcard(r.Rule) {
 			return refuse("bundle %s asks for a wildcard in all namespaces, which denyClusterWildcards denies: %s (%s)",
-				name, describe(g.rule), g.from)
+				name, describe(r.Rule), r.From())
 		}
 		for _, denied := range p.Denied {
-			if overlap(denied, g.rule) {
-				return refuse("bundle %s asks for rights that are denied: %s (%s)", name, describe(g.rule), g.from)
+			if overlap(denied, r.Rule) {
+				return refuse("bundle %s asks for rights that are denied: %s (%s)", name, describe(r.Rule), r.From())
 			}
 		}
 		if p.Maximum == nil {
 			continue
 		}
-		if covered, beyond := validation.Covers(p.Maximum, []rbacv1.PolicyRule{g.rule}); !covered {
-			return refuse("bundle %s asks for more than the maximum: %s (%s)", name, describe(beyond[0]), g.from)
+		if covered, beyond := validation.Covers(p.Maximum, []rbacv1.PolicyRule{r.Rule}); !covered {
+			return refuse("bundle %s asks for more than the maximum: %s (%s)", name, describe(beyond[0]), r.From())
 		}
 	}
 	return nil

@@ -63,11 +63,9 @@ func (p *Policy) Claims(name, namespace string, objects [][]byte) (*Claims, erro
 	if err != nil {
 		return nil, Unreadable(name, err)
 	}
-	c := &Claims{Bundle: name, Namespace: namespace}
+	c := &Claims{Bundle: name, Namespace: namespace, Accounts: b.Accounts()}
 	for _, o := range b.Objects {
 		switch o.GetKind() {
-		case "ServiceAccount":
-			c.Accounts = append(c.Accounts, o.GetName())
 		case "Role", "ClusterRole":
 			c.Roles = append(c.Roles, Role{o.GetKind(), o.GetName()})
 		case "RoleBinding", "ClusterRoleBinding":
@@ -79,20 +77,6 @@ func (p *Policy) Claims(name, namespace string, objects [][]byte) (*Claims, erro
 			c.bindings = append(c.bindings, binding{o.GetKind(), o.GetName(), ref})
 		}
 	}
-	strategy := b.CSV.Spec.InstallStrategy.StrategySpec
-	for _, permission := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
-		c.Accounts = append(c.Accounts, permission.ServiceAccountName)
-	}
-	for _, d := range strategy.DeploymentSpecs {
-		c.Accounts = append(c.Accounts, bundles.AccountOf(d.Spec.Template.Spec))
-	}
-	for i, account := range c.Accounts {
-		if account == "" {
-			c.Accounts[i] = bundles.DefaultAccount
-		}
-	}
-	slices.Sort(c.Accounts)
-	c.Accounts = slices.Compact(c.Accounts)
 	return c, nil
 }
 

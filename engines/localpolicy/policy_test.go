@@ -305,6 +305,16 @@ func TestPermissions(t *testing.T) {
 			"gives its rights to the agent"},
 		"within the maximum": {maximum, bundleOf(t, asks("clusterPermissions", rule("apps", "deployments", "get"))), "",
 			""},
+		"a webhook within the maximum, for which OLM grants more": {`permissions: {denied: [{apiGroups: ` +
+			`[authentication.k8s.io], resources: [tokenreviews], verbs: [create]}], maximum: [{apiGroups: ` +
+			`["", echo.example.com], resources: [configmaps, things], verbs: ["*"]}]}`,
+			bundleOf(t, webhook("MutatingAdmissionWebhook", "echo.example.com", "things")), "", ""},
+		"another operator": {secrets, bundleOf(t, nil, object{"apiVersion": "operators.coreos.com/v1alpha1",
+			"kind": "Subscription", "metadata": object{"name": "other"}}), "",
+			"Subscription other makes OLM install another operator"},
+		"an aggregated role": {secrets, bundleOf(t, nil, object{"apiVersion": "rbac.authorization.k8s.io/v1",
+			"kind": "ClusterRole", "metadata": object{"name": "r"}, "aggregationRule": object{}}), "",
+			"ClusterRole r is aggregated from others"},
 		"beyond the maximum": {maximum, bundleOf(t, asks("clusterPermissions", rule("apps", "deployments", "delete"))),
 			"", "more than the maximum: delete deployments in apps"},
 		"a role of another API, which OLM knows by its kind": {secrets, bundleOf(t, nil, object{"apiVersion": "x/v1",

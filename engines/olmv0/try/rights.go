@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 // elsewhere is a namespace in which an operator has only what it has in all of them.
@@ -24,9 +25,9 @@ const elsewhere = metav1.NamespaceDefault
 // ClusterServiceVersion, what it may do, and compares that with what the
 // ClusterServiceVersion asks for.
 func (t *trial) checkPermissions(ctx context.Context) (string, error) {
-	strategy := t.Bundle.Bundle.CSV.Spec.InstallStrategy.StrategySpec
+	asked := slices.DeleteFunc(t.Bundle.Bundle.Rights(), func(r bundles.Right) bool { return !r.IsAsked() })
 	rules, missing := 0, 0
-	for _, account := range accounts(strategy) {
+	for _, account := range accounts(asked) {
 		own, err := t.rulesOf(ctx, account, t.namespace)
 		if err != nil {
 			return "", err
@@ -35,7 +36,7 @@ func (t *trial) checkPermissions(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		r := compareRights(strategy, account, own, cluster)
+		r := compareRights(asked, account, own, cluster)
 		t.report.Rights = append(t.report.Rights, r)
 		rules += r.Rules
 		missing += len(r.Missing)
@@ -51,10 +52,10 @@ func (t *trial) checkPermissions(ctx context.Context) (string, error) {
 }
 
 // accounts are the ServiceAccounts that get permissions, sorted.
-func accounts(s operatorsv1alpha1.StrategyDetailsDeployment) []string {
+func accounts(asked []bundles.Right) []string {
 	var out []string
-	for _, p := range slices.Concat(s.Permissions, s.ClusterPermissions) {
-		out = append(out, p.ServiceAccountName)
+	for _, r := range asked {
+		out = append(out, r.Name)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -84,25 +85,22 @@ func (t *trial) rulesOf(ctx context.Context, account, namespace string) (authori
 
 // compareRights compares what a ServiceAccount may do in its namespace, and in another
 // one, with what the ClusterServiceVersion asks for. It is pure.
-func compareRights(s operatorsv1alpha1.StrategyDetailsDeployment, account string,
+func compareRights(asked []bundles.Right, account string,
 	own, cluster authorizationv1.SubjectRulesReviewStatus) Rights {
 	out := Rights{ServiceAccount: account}
-	add := func(permissions []operatorsv1alpha1.StrategyDeploymentPermissions,
-		granted authorizationv1.SubjectRulesReviewStatus, where string) {
-		for _, p := range permissions {
-			if p.ServiceAccountName != account {
-				continue
-			}
-			for _, rule := range p.Rules {
-				out.Rules++
-				for _, m := range uncovered(rule, granted) {
-					out.Missing = append(out.Missing, m+where)
-				}
-			}
+	for _, r := range asked {
+		if r.Name != account {
+			continue
+		}
+		granted, where := own, " in its namespace"
+		if r.Scope == bundles.InCluster {
+			granted, where = cluster, " in the whole cluster"
+		}
+		out.Rules++
+		for _, m := range uncovered(r.Rule, granted) {
+			out.Missing = append(out.Missing, m+where)
 		}
 	}
-	add(s.Permissions, own, " in its namespace")
-	add(s.ClusterPermissions, cluster, " in the whole cluster")
 	return out
 }
 

@@ -244,6 +244,9 @@ func TestCompareRights(t *testing.T) {
 		return authorizationv1.ResourceRule{Verbs: []string{verb}, APIGroups: []string{group},
 			Resources: []string{resource}, ResourceNames: only}
 	}
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Spec.InstallStrategy.StrategySpec = asks
+	asked := (&bundles.Bundle{CSV: csv}).Rights()
 	own := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{
 		granted("*", "", "secrets"), granted("get", "", "configmaps", "one", "two")}}
 	cluster := authorizationv1.SubjectRulesReviewStatus{
@@ -254,10 +257,10 @@ func TestCompareRights(t *testing.T) {
 	}
 	want := Rights{ServiceAccount: "sa", Rules: 5,
 		Missing: []string{"get secrets in the whole cluster", "get /other in the whole cluster"}}
-	if diff := cmp.Diff(want, compareRights(asks, "sa", own, cluster)); diff != "" {
+	if diff := cmp.Diff(want, compareRights(asked, "sa", own, cluster)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"other", "sa"}, accounts(asks)); diff != "" {
+	if diff := cmp.Diff([]string{"other", "sa"}, accounts(asked)); diff != "" {
 		t.Error(diff)
 	}
 }
