@@ -77,7 +77,8 @@ func parseObject(file string, line int, text []byte) (*Object, error) {
 	}
 	o := &Object{Unstructured: &unstructured.Unstructured{Object: content}, File: file, Line: line, text: text}
 	if o.GetKind() == "" || o.GetAPIVersion() == "" {
-		return nil, fmt.Errorf("%w: %s: it has no kind or no apiVersion: manifests are Kubernetes objects", ErrNotBundle, at)
+		return nil, fmt.Errorf("%w: %s: it has no kind or no apiVersion: manifests are Kubernetes objects",
+			ErrNotBundle, at)
 	}
 	if field := onlyForOLM(content); field != "" {
 		return nil, fmt.Errorf("%w: %s: Kubernetes does not know the field %q, which OLM takes for another one: "+

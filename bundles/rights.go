@@ -24,8 +24,8 @@ type Scope string
 const (
 	// InNamespace is the namespace of the operator.
 	InNamespace Scope = "namespace"
-	// InTargets are the namespaces that the operator is installed for: OLM makes cluster-wide rules of such rights where
-	// these are all.
+	// InTargets are the namespaces that the operator is installed for: OLM makes cluster-wide rules of such rights
+	// where these are all.
 	InTargets Scope = "targets"
 	// InCluster are all namespaces, and what is in none.
 	InCluster Scope = "cluster"
@@ -43,8 +43,8 @@ const (
 	FromClusterPermissions Source = "clusterPermissions"
 	// FromRole is a Role or ClusterRole among the objects.
 	FromRole Source = "role"
-	// FromWebhook and FromAPI are what an admission webhook and an API that the operator serves see and change. They are
-	// no rules of RBAC.
+	// FromWebhook and FromAPI are what an admission webhook and an API that the operator serves see and change. They
+	// are no rules of RBAC.
 	FromWebhook Source = "webhook"
 	FromAPI     Source = "owned API"
 	// FromBinding, FromDeployment and FromObject come with Unknown only.
@@ -59,8 +59,8 @@ const AggregatedTo = "AggregatedTo"
 
 // Holder is who has a right, and where.
 type Holder struct {
-	// Kind is that of a subject of RBAC, or AggregatedTo. The Namespace is empty for the operator's own, and for what has
-	// none.
+	// Kind is that of a subject of RBAC, or AggregatedTo. The Namespace is empty for the operator's own, and for what
+	// has none.
 	Kind, Namespace, Name string
 	Scope                 Scope
 }
@@ -75,8 +75,8 @@ type Right struct {
 	Name string
 	// Scope is where the right holds, or can be given to somebody by a binding.
 	Scope Scope
-	// Holders have the right by what the bundle brings, AggregatedTo before others. Of a role that nothing in the bundle
-	// binds there are none, and none of what is no RBAC; somebody else may have bound the role.
+	// Holders have the right by what the bundle brings, AggregatedTo before others. Of a role that nothing in the
+	// bundle binds there are none, and none of what is no RBAC; somebody else may have bound the role.
 	Holders []Holder
 	// Object is the manifest that says so, and Path the place in it, as Position takes it.
 	Object *Object
@@ -369,9 +369,10 @@ func (b *Bundle) foreignAccounts() []Right {
 			continue
 		}
 		out = append(out, Right{Source: FromDeployment, Name: "Deployment " + d.Name, Scope: InCluster,
-			Unknown: fmt.Sprintf("Deployment %s runs as service account %s, which is not the bundle's", d.Name, account),
-			Object:  b.CSVObject(),
-			Path:    []any{"spec", "install", "spec", "deployments", i, "spec", "template", "spec"}})
+			Unknown: fmt.Sprintf("Deployment %s runs as service account %s, which is not the bundle's", d.Name,
+				account),
+			Object: b.CSVObject(),
+			Path:   []any{"spec", "install", "spec", "deployments", i, "spec", "template", "spec"}})
 	}
 	return out
 }

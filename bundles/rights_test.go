@@ -23,7 +23,8 @@ func TestRights(t *testing.T) {
 	)
 	// csv is one whose spec and strategy have more fields.
 	csv := func(spec, strategy string) string {
-		return "{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: e.v1}, spec: {" +
+		return "{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: e.v1}, " +
+			"spec: {" +
 			spec + "install: {strategy: deployment, spec: {" + strategy + "}}}}"
 	}
 	object := func(api, kind, metadata, rest string) string {
@@ -56,7 +57,8 @@ func TestRights(t *testing.T) {
 			object("y/v1", "ClusterRoleBinding", "", ref("ClusterRole"))},
 			[]string{"ClusterRole r: get pods, cluster; ServiceAccount a cluster; Group g cluster"}},
 		"a role that others take the rules of": {[]string{csv("", ""), object(rbac, "ClusterRole",
-			", labels: {a: b, rbac.authorization.k8s.io/aggregate-to-edit: 'true', bellwether.dev/aggregate-to-agent: ''}",
+			", labels: {a: b, rbac.authorization.k8s.io/aggregate-to-edit: 'true', "+
+				"bellwether.dev/aggregate-to-agent: ''}",
 			"rules: ["+pods+"]")},
 			[]string{"ClusterRole r: get pods, cluster; AggregatedTo bellwether.dev/aggregate-to-agent cluster; " +
 				"AggregatedTo rbac.authorization.k8s.io/aggregate-to-edit cluster"}},
@@ -66,7 +68,8 @@ func TestRights(t *testing.T) {
 		"an aggregated role": {[]string{csv("", ""), object(rbac, "ClusterRole", "",
 			"aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}"),
 			object(rbac, "ClusterRoleBinding", "", ref("ClusterRole"))},
-			[]string{"ClusterRole r: unknown, ClusterRole r is aggregated from others, those with the labels a=b, cluster; " +
+			[]string{"ClusterRole r: unknown, ClusterRole r is aggregated from others, those with the labels a=b, " +
+				"cluster; " +
 				"ServiceAccount a cluster; Group g cluster"}},
 		"a binding to what the bundle does not bring": {[]string{csv("", ""), object(rbac, "Role", "", "rules: []"),
 			object(rbac, "RoleBinding", "", ref("ClusterRole"))},
@@ -74,7 +77,8 @@ func TestRights(t *testing.T) {
 				", cluster; ServiceAccount a namespace; Group g namespace"}},
 		"a role that OLM takes for its own": {[]string{csv("", ""), object(rbac, "Role", ", labels: {olm.owner: e.v1}",
 			"rules: ["+pods+"]")},
-			[]string{"Role r: unknown, Role r has the label olm.owner, by which OLM may grant it in all namespaces, cluster",
+			[]string{"Role r: unknown, Role r has the label olm.owner, by which OLM may grant it in all namespaces, " +
+				"cluster",
 				"Role r: get pods, namespace"}},
 		"a role that cannot be read": {[]string{csv("", ""), object(rbac, "Role", "", "rules: all")},
 			[]string{"Role r: unknown, Role r cannot be read, cluster"}},

@@ -93,13 +93,16 @@ subjects: [{kind: ServiceAccount, name: a}]`
 			want: []string{"list secrets (whoever gets rights by the label bellwether.dev/aggregate-to-agent-backup)"}},
 		"by an aggregated role": {from: harmless, to: with(bound(plain), cluster("",
 			"aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}")),
-			want: []string{unknown + "ClusterRole r is aggregated from others, those with the labels a=b" + everywhere}},
+			want: []string{unknown + "ClusterRole r is aggregated from others, those with the labels a=b" +
+				everywhere}},
 		"by an aggregated role that takes others": {
 			from: with(bound(plain), cluster("", "aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}")),
 			to:   with(bound(plain), cluster("", "aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: c}}]}")),
-			want: []string{unknown + "ClusterRole r is aggregated from others, those with the labels a=c" + everywhere}},
+			want: []string{unknown + "ClusterRole r is aggregated from others, those with the labels a=c" +
+				everywhere}},
 		"by a mutating webhook": {from: harmless, to: []string{hook("MutatingAdmissionWebhook", "", "pods")},
-			want: []string{"create, get, list, patch, update, watch pods (admission webhooks): they see and change what " +
+			want: []string{"create, get, list, patch, update, watch pods (admission webhooks): they see and change " +
+				"what " +
 				"others write"}},
 		"by a validating webhook": {from: harmless, to: []string{hook("ValidatingAdmissionWebhook", "", "secrets")},
 			want: []string{"get, list, watch secrets (admission webhooks): they see what others write"}},
@@ -109,27 +112,33 @@ subjects: [{kind: ServiceAccount, name: a}]`
 		"by a webhook for a kind that it brought already": {from: with(crd("{type: object}")),
 			to: []string{hook("MutatingAdmissionWebhook", "example.com", "things"), crd("{type: object}")}},
 		"by a webhook for a kind that it brings now": {from: harmless,
-			to: []string{hook("ValidatingAdmissionWebhook", "example.com", "things"), crd("{type: object}")}, want: []string{
+			to: []string{hook("ValidatingAdmissionWebhook", "example.com", "things"), crd("{type: object}")},
+			want: []string{
 				"get, list, watch things (example.com) (admission webhooks): they see what others write"}},
 		"by an API": {from: harmless, to: []string{csv("apiservicedefinitions: {owned: [{name: pods, group: "+
-			"metrics.k8s.io}]},", "containers: []")}, want: []string{"* pods (metrics.k8s.io) (APIs that the operator serves)"}},
+			"metrics.k8s.io}]},", "containers: []")},
+			want: []string{"* pods (metrics.k8s.io) (APIs that the operator serves)"}},
 		"by a role of another API, which OLM knows by its kind": {from: harmless,
 			to: with(object("x/v1", "ClusterRole", "", "rules: ["+secret+"]"), object("x/v1", "ClusterRoleBinding", "",
-				"roleRef: {kind: ClusterRole, name: r}, "+plain)), want: []string{"list secrets" + everywhere + reading}},
+				"roleRef: {kind: ClusterRole, name: r}, "+plain)),
+			want: []string{"list secrets" + everywhere + reading}},
 		"for a group that has the name of an account": {
 			from: with(cluster("", "rules: ["+secret+"]"), bound("subjects: [{kind: ServiceAccount, name: g}]")),
 			to:   with(cluster("", "rules: ["+secret+"]"), bound("subjects: [{kind: Group, name: g}]")),
-			want: []string{"list secrets (group g, in all namespaces)" + reading}},
+			want: []string{"list secrets (group g, in all namespaces)" +
+				reading}},
 		"for an account of another namespace": {
 			from: with(cluster("", "rules: ["+secret+"]"), bound(plain)),
 			to: with(cluster("", "rules: ["+secret+"]"),
 				bound("subjects: [{kind: ServiceAccount, name: a, namespace: x}]")),
 			want: []string{"list secrets (service account a of namespace x, in all namespaces)" + reading}},
 		"by a Deployment that runs as another account": {from: []string{runs("a")}, to: []string{runs("b")},
-			want: []string{"list secrets (Deployment d, which now runs as service account b, in all namespaces)" + reading}},
+			want: []string{"list secrets (Deployment d, which now runs as service account b, in all namespaces)" +
+				reading}},
 		"by one with less rights": {from: []string{runs("b")}, to: []string{runs("a")}},
 		"by an account that the bundle does not bring": {from: []string{runs("a")}, to: []string{runs("admin")},
-			want: []string{unknown + "Deployment d runs as service account admin, which is not the bundle's (the operator)"}},
+			want: []string{unknown + "Deployment d runs as service account admin, which is not the bundle's " +
+				"(the operator)"}},
 		"by an install mode": {from: []string{modes("OwnNamespace")}, to: []string{modes("AllNamespaces")},
 			want: []string{"list secrets (service account a, in all namespaces if it is installed for them)"}},
 		"by an install mode that goes": {from: []string{modes("AllNamespaces")}, to: []string{modes("OwnNamespace")}},

@@ -157,12 +157,8 @@ func danger(g grant, group string, resources []string, verbs string) string {
 		return slices.Contains(resources, resource) || slices.Contains(resources, everything)
 	}
 	verb := func(names ...string) bool {
-		for v := range strings.SplitSeq(verbs, ", ") {
-			if v == everything || slices.Contains(names, v) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(strings.Split(verbs, ", "),
+			func(v string) bool { return v == everything || slices.Contains(names, v) })
 	}
 	reads := verb("get", "list", "watch")
 	switch {

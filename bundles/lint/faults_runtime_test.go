@@ -152,7 +152,8 @@ func imageFaults() []injector {
 					"value": "registry.example.com/planted:latest"}, "env")
 			}},
 		{"container-image", "the annotation names an image that no Deployment runs", csvSpot,
-			setting("registry.example.com/planted:latest", "metadata", annotationsPath, registryv1.AnnotationContainerImage)},
+			setting("registry.example.com/planted:latest", "metadata", annotationsPath,
+				registryv1.AnnotationContainerImage)},
 		{"image-missing", "an image is not in its registry", containerSpots, withRegistry("linux/amd64", func(
 			known knownImages, image string) {
 			delete(known, image)

@@ -75,12 +75,15 @@ func TestGrowth(t *testing.T) {
 	const touch = "-- history/1.0.0/metadata/annotations.yaml.patch --\nannotations: {}\n"
 	const subject = "{kind: ServiceAccount, name: echo-operator, namespace: echo}"
 	role := func(api, metadata string) string {
-		return "-- manifests/role.yaml --\napiVersion: " + api + "\nkind: ClusterRole\nmetadata: {name: extra" + metadata +
+		return "-- manifests/role.yaml --\napiVersion: " + api + "\nkind: ClusterRole\nmetadata: {name: extra" +
+			metadata +
 			"}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [list]}]\n"
 	}
 	binding := func(kind, subjects string) string {
-		return "-- manifests/binding.yaml --\napiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "\nmetadata: " +
-			"{name: extra}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: extra}\nsubjects: [" +
+		return "-- manifests/binding.yaml --\napiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind +
+			"\nmetadata: {name: extra}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, " +
+			"name: extra}\n" +
+			"subjects: [" +
 			subjects + "]\n" + touch
 	}
 	for name, tc := range map[string]struct {

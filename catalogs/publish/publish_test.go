@@ -301,7 +301,8 @@ func TestPublishedSBOMListsImages(t *testing.T) {
 	write(t, file, strings.Replace(string(text), `"relatedImages":[`,
 		`"relatedImages":[{"name":"manager","image":"`+operator+`"},`, 1))
 	result, source := mustPublish(t, r.input(f, signer)), oci.Source{Image: f.tag()}
-	lists, err := newClient().Attached(t.Context(), f.host+"/catalogs/main@"+result.Digest, sbom.MediaType, source.Access)
+	image := f.host + "/catalogs/main@" + result.Digest
+	lists, err := newClient().Attached(t.Context(), image, sbom.MediaType, source.Access)
 	if err != nil || len(lists) != 1 {
 		t.Fatalf("%d lists: %v", len(lists), err)
 	}

@@ -18,7 +18,8 @@ func TestNamespaceIsThatOfTheToken(t *testing.T) {
 		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"`+subject+`"}`)) + ".c2ln"
 	}
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(token("system:serviceaccount:mounted:bellwether-agent")+"\n"), 0o600); err != nil {
+	mounted := token("system:serviceaccount:mounted:bellwether-agent") + "\n"
+	if err := os.WriteFile(file, []byte(mounted), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {

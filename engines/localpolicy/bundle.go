@@ -21,7 +21,10 @@ import (
 // without a policy needs no access to the registries from which OLM alone takes its
 // bundles. A nil policy judges none.
 func (p *Policy) JudgesBundles(namespace string) bool {
-	return p != nil && !p.Absent && (len(p.Spec.AllowedRegistries) > 0 || p.Spec.Permissions.isSet() || p.isOwn(namespace))
+	if p == nil || p.Absent {
+		return false
+	}
+	return len(p.Spec.AllowedRegistries) > 0 || p.Spec.Permissions.isSet() || p.isOwn(namespace)
 }
 
 // isOwn tells whether a namespace is that of the agent, in which the owner's ConfigMaps are.
@@ -102,19 +105,19 @@ func forAgent(o *bundles.Object) string {
 	return ""
 }
 
-// ofOwner refuses what the agent is bounded by: OLM overwrites an object that a bundle brings and that is there already.
-// In the agent's namespace those are its settings, credentials and account, the policy and the veto, and everywhere the
-// agent's cluster-wide roles. The agent's own bundle brings its ClusterServiceVersion and its Service.
+// ofOwner refuses what the agent is bounded by: OLM overwrites an object that a bundle brings and that is there
+// already. In the agent's namespace those are its settings, credentials and account, the policy and the veto, and
+// everywhere the agent's cluster-wide roles. The agent's own bundle brings its ClusterServiceVersion and its Service.
 func (p *Policy) ofOwner(name string, b *bundles.Bundle, namespace string) error {
 	for _, o := range b.Objects {
 		switch kind := o.GetKind(); {
 		case !strings.HasPrefix(o.GetName(), "bellwether-"), kind == kindCSV, kind == "Service":
 		case p.isOwn(namespace):
-			return refuse("bundle %s brings %s %s into the agent's namespace, where only the owner of the cluster writes "+
-				"what is named bellwether-*", name, kind, o.GetName())
+			return refuse("bundle %s brings %s %s into the agent's namespace, where only the owner of the cluster "+
+				"writes what is named bellwether-*", name, kind, o.GetName())
 		case kind == "ClusterRole" || kind == "ClusterRoleBinding":
-			return refuse("bundle %s brings %s %s: only the owner of the cluster writes those that are named bellwether-*",
-				name, kind, o.GetName())
+			return refuse("bundle %s brings %s %s: only the owner of the cluster writes those that are named "+
+				"bellwether-*", name, kind, o.GetName())
 		}
 	}
 	return nil
@@ -129,21 +132,28 @@ func (p Permissions) judge(name string, all []bundles.Right, forAll bool) error 
 		}
 	}
 	for _, r := range all {
-		if p.DenyClusterWildcards && r.Scope.IsCluster(forAll) && hasWildcard(r.Rule) {
-			return refuse("bundle %s asks for a wildcard in all namespaces, which denyClusterWildcards denies: %s (%s)",
-				name, describe(r.Rule), r.From())
+		if err := p.judgeRight(name, r, forAll); err != nil {
+			return err
 		}
-		for _, denied := range p.Denied {
-			if overlap(denied, r.Rule) {
-				return refuse("bundle %s asks for rights that are denied: %s (%s)", name, describe(r.Rule), r.From())
-			}
+	}
+	return nil
+}
+
+func (p Permissions) judgeRight(name string, r bundles.Right, forAll bool) error {
+	if p.DenyClusterWildcards && r.Scope.IsCluster(forAll) && hasWildcard(r.Rule) {
+		return refuse("bundle %s asks for a wildcard in all namespaces, which denyClusterWildcards denies: %s (%s)",
+			name, describe(r.Rule), r.From())
+	}
+	for _, denied := range p.Denied {
+		if overlap(denied, r.Rule) {
+			return refuse("bundle %s asks for rights that are denied: %s (%s)", name, describe(r.Rule), r.From())
 		}
-		if p.Maximum == nil {
-			continue
-		}
-		if covered, beyond := validation.Covers(p.Maximum, []rbacv1.PolicyRule{r.Rule}); !covered {
-			return refuse("bundle %s asks for more than the maximum: %s (%s)", name, describe(beyond[0]), r.From())
-		}
+	}
+	if p.Maximum == nil {
+		return nil
+	}
+	if covered, beyond := validation.Covers(p.Maximum, []rbacv1.PolicyRule{r.Rule}); !covered {
+		return refuse("bundle %s asks for more than the maximum: %s (%s)", name, describe(beyond[0]), r.From())
 	}
 	return nil
 }

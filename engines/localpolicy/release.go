@@ -59,7 +59,8 @@ func (p *Policy) config(release v1alpha1.Release) error {
 	}
 	return &RefusalError{Reason: v1alpha1.ReasonLocalPolicy, Message: fmt.Sprintf("The release is for the agent's own "+
 		"namespace, %s, where install.config may have resources, nodeSelector and tolerations only: what the agent is "+
-		"told is up to the owner of the cluster. Remove env from install.config, and set the agent's flags on the cluster, "+
+		"told is up to the owner of the cluster. Remove env from install.config, and set the agent's flags on the "+
+		"cluster, "+
 		"in ConfigMap bellwether-agent-settings beside the agent.", p.OwnNamespace)}
 }
 

@@ -9,7 +9,6 @@ package agentmem
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"

@@ -43,7 +43,7 @@ func BenchmarkHostedMemory(b *testing.B) {
 			for ; made < n; made++ {
 				host(b, k, hosting, made, content)
 			}
-			eventually(b, fmt.Sprintf("%d clusters report", n), func() bool {
+			testenv.EventuallyTrue(b, patience, fmt.Sprintf("%d clusters report", n), func() bool {
 				for i := range n {
 					found, err := agentLease(b.Context(), k, v1alpha1.ClusterNamespace(hostedName(i)))
 					if !found || err != nil {

@@ -90,7 +90,8 @@ func TestAgentMayNoMore(t *testing.T) {
 		},
 		"have an install collected as garbage": func() error {
 			return edit(func(o *v1alpha1.OperatorInstall) {
-				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "x"}}
+				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody",
+					UID: "x"}}
 			})
 		},
 		"take what another writer owns": func() error {
