@@ -150,7 +150,7 @@ func TestAgentMayNoMore(t *testing.T) {
 
 // takeFields has the writer of an install own nothing but its cluster.
 func takeFields(o *v1alpha1.OperatorInstall) {
-	entryOf(o).FieldsV1.Raw = []byte(`{"f:spec":{"f:cluster":{}}}`)
+	entryOf(o).FieldsV1.SetRawString(`{"f:spec":{"f:cluster":{}}}`)
 }
 
 // entryOf is that of the writer of an install.
