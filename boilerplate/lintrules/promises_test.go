@@ -48,8 +48,8 @@ func TestFindUntestedPromises(t *testing.T) {
 		"| x | y (`FuzzA`) |\n| x | z |\n\n" +
 		"`TestMissing`, `TestGone`, `TestTwice`, `c.TestA`\n\n```yaml\n- no: promise\n```\n\n" +
 		"## What the policy does not bound\n\n- this\n"
-	entries := namedIn("# a comment\n\na TestA test\na FuzzA cluster was FuzzB\na TestTwice test\na/b TestTwice test\n" +
-		"- TestGone removed: x\n")
+	entries := namedIn("# a comment\n\na TestA test\na FuzzA cluster was FuzzB\na TestTwice test\n" +
+		"a/b TestTwice test\n- TestGone removed: x\n")
 	want := []string{"TestMissing is no test of tests.txt", "TestGone is no test of tests.txt",
 		"TestTwice is a test in a and a/b: write which, such as a.TestTwice", "c.TestA is no test of tests.txt"}
 	if diff := cmp.Diff(want, wrongNames(text, entries)); diff != "" {
