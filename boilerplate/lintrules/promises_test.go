@@ -5,7 +5,6 @@ package lintrules
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -23,19 +22,13 @@ var notPromised = []string{"What a FleetAccess does not bound", "What the policy
 // TestSecurityPromisesAreTested: what docs/security.md promises names the tests that try to break it, or says that
 // there is none.
 func TestSecurityPromisesAreTested(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := os.ReadFile(filepath.Join("..", "..", "testbed", "tiers", "tests.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, wrong := range append(wrongNames(string(text), namedIn(string(table))), unnamed(string(text))...) {
+	text := read(t, filepath.Join(root(t), "docs", "security.md"))
+	table := read(t, filepath.Join(root(t), "testbed", "tiers", "tests.txt"))
+	for _, wrong := range append(wrongNames(text, namedIn(table)), unnamed(text)...) {
 		t.Errorf("docs/security.md: %s", wrong)
 	}
 	for _, heading := range notPromised {
-		if !strings.Contains(string(text), "# "+heading+"\n") {
+		if !strings.Contains(text, "# "+heading+"\n") {
 			t.Errorf("docs/security.md has no section %q", heading)
 		}
 	}
@@ -108,7 +101,7 @@ func wrongNames(text string, entries []namedTest) []string {
 // none.
 func unnamed(text string) []string {
 	var out []string
-	for _, promise := range promises(fence.ReplaceAllString(text, "")) {
+	for _, promise := range promises(withoutCode(text)) {
 		if !nameTest.MatchString(promise) && !untested.MatchString(promise) {
 			out = append(out, fmt.Sprintf("%.100q names no test", promise))
 		}

@@ -27,7 +27,8 @@ func TestLocationIsTheClusters(t *testing.T) {
 	}{
 		"its own folder":                       {location: first + "/mine/team.echo/one", opens: true},
 		"in a store that is not the first one": {location: second + "/mine/team.echo/one", opens: true},
-		"in a bucket":                          {location: "s3://backups/fleet/mine/team.echo/one?region=eu-central-1", opens: true},
+		"in a bucket": {opens: true,
+			location: "s3://backups/fleet/mine/team.echo/one?region=eu-central-1"},
 		"in the store that it names": {location: second + "/below/mine/team.echo/one", opens: true,
 			change: func(b *v1alpha1.OperatorBackup) { b.Spec.Store = second + "/below/" }},
 		"in another store than it names": {location: first + "/mine/team.echo/one",
@@ -45,11 +46,12 @@ func TestLocationIsTheClusters(t *testing.T) {
 		"by way of its own, encoded":     {location: first + "/mine/team.echo/one/%2e%2e/%2e%2e/%2e%2e/victim/team.echo/one"},
 		"below its own":                  {location: first + "/mine/team.echo/one/more"},
 		"with a slash":                   {location: first + "/mine/team.echo/one/"},
-		"with an option":                 {location: "s3://backups/fleet/mine/team.echo/one?region=eu-central-1&endpoint=http://evil"},
-		"another region":                 {location: "s3://backups/fleet/mine/team.echo/one?region=us-east-1"},
-		"everything":                     {location: "file:///"},
-		"none":                           {location: ""},
-		"no URL":                         {location: ":"},
+		"with an option": {
+			location: "s3://backups/fleet/mine/team.echo/one?region=eu-central-1&endpoint=http://evil"},
+		"another region": {location: "s3://backups/fleet/mine/team.echo/one?region=us-east-1"},
+		"everything":     {location: "file:///"},
+		"none":           {location: ""},
+		"no URL":         {location: ":"},
 		"an operator whose name is a way": {location: first + "/victim/team.echo/one",
 			change: func(b *v1alpha1.OperatorBackup) {
 				b.Spec.Operator = v1alpha1.OperatorReference{Namespace: "x/../../victim/team", Name: "echo"}
