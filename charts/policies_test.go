@@ -142,8 +142,19 @@ func TestPoliciesOfAccess(t *testing.T) {
 		return object{"metadata": metadata, "spec": object{"cluster": "a"}}
 	}
 	entry := func(manager, field string) object {
-		return object{"manager": manager, "operation": "Apply", "fieldsV1": object{"f:" + field: object{}}}
+		return object{"manager": manager, "operation": "Apply", "apiVersion": "bellwether.dev/v1alpha1",
+			"fieldsV1": object{"f:spec": object{"f:" + field: object{}}}}
 	}
+	finalizer := func(manager string, names ...string) object {
+		keys := object{".": object{}}
+		for _, name := range names {
+			keys[`v:"`+name+`"`] = object{}
+		}
+		return object{"manager": manager, "operation": "Update", "apiVersion": "bellwether.dev/v1alpha1",
+			"fieldsV1": object{"f:metadata": object{"f:finalizers": keys}}}
+	}
+	hidden := entry("bellwether-rollout", "b")
+	hidden["subresource"] = "x"
 	wrote := func(entries ...any) object { return install(object{"managedFields": entries}) }
 	nobody := []any{object{"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "x"}}
 	const version, restricted = "bellwether.dev/agent-version", "a namespace bellwether-NAME"
@@ -179,14 +190,29 @@ func TestPoliciesOfAccess(t *testing.T) {
 			install(object{}), "owners of an OperatorInstall"},
 		"no owner of it": {"agents", changes, ours, install(object{}), install(object{"ownerReferences": nobody}),
 			"owners of an OperatorInstall"},
-		"its own entry": {"agents", changes, ours, wrote(entry("bellwether-finalizers", "a"),
+		"its own entry": {"agents", changes, ours, wrote(finalizer("bellwether-finalizers"),
 			entry("bellwether-rollout", "b")), wrote(entry("bellwether-rollout", "b")), ""},
+		"its own entry with more than the finalizer": {"agents", changes, ours, wrote(entry("bellwether-finalizers", "a"),
+			entry("bellwether-rollout", "b")), wrote(entry("bellwether-rollout", "b")), "no more than its finalizer"},
+		"an entry as if of the status": {"agents", changes, ours, wrote(func() object {
+			e := entry("agent", "a")
+			e["subresource"] = "status"
+			return e
+		}()), wrote(), "no more than its finalizer"},
+		"its finalizer, which somebody else has set": {"agents", changes, ours, wrote(entry("bellwether-rollout", "b")),
+			wrote(finalizer("velero", "bellwether.dev/agent"), entry("bellwether-rollout", "b")), ""},
+		"another's entry, by another subresource": {"agents", changes, ours, wrote(hidden),
+			wrote(entry("bellwether-rollout", "b")), "what others own"},
+		"a finalizer given to another writer": {"agents", changes, ours, wrote(finalizer("velero", "a/b")),
+			wrote(finalizer("velero")), "what others own"},
+		"a finalizer taken from another writer": {"agents", changes, ours, wrote(finalizer("velero")),
+			wrote(finalizer("velero", "a/b")), "what others own"},
 		"an entry in another's name": {"agents", changes, ours, wrote(entry("bellwether-rollout", "a"),
-			entry("bellwether-rollout", "b")), wrote(entry("bellwether-rollout", "b")), "no entries of managedFields"},
+			entry("bellwether-rollout", "b")), wrote(entry("bellwether-rollout", "b")), "what others own"},
 		"another's entry, changed": {"agents", changes, ours, wrote(entry("bellwether-rollout", "a")),
-			wrote(entry("bellwether-rollout", "b")), "no entries of managedFields"},
+			wrote(entry("bellwether-rollout", "b")), "what others own"},
 		"another's entry, removed": {"agents", changes, ours, wrote(), wrote(entry("bellwether-rollout", "b")),
-			"no entries of managedFields"},
+			"what others own"},
 		"a backup": {"agents-backups", agent, ours, install(object{}), nil, ""},
 		"a backup with an owner": {"agents-backups", agent, ours, install(object{"ownerReferences": nobody}), nil,
 			"no owners"},
@@ -285,7 +311,8 @@ func TestAnAgentChangesNoMetadata(t *testing.T) {
 		"annotations":     object{"a": "b"},
 		"ownerReferences": []any{object{"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "x"}},
 		"finalizers":      []any{"example.com/other"},
-		"managedFields":   []any{object{"manager": "bellwether-rollout"}},
+		"managedFields": []any{object{"manager": "bellwether-rollout", "operation": "Apply",
+			"apiVersion": "bellwether.dev/v1alpha1", "fieldsV1": object{"f:spec": object{}}}},
 	}
 	request := object{"userInfo": object{"username": "system:serviceaccount:bellwether-a:bellwether-agent"},
 		"namespace": "bellwether-a", "operation": "UPDATE"}

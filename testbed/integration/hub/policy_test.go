@@ -97,6 +97,24 @@ func TestAgentMayNoMore(t *testing.T) {
 		"take what another writer owns": func() error {
 			return edit(func(o *v1alpha1.OperatorInstall) { takeFields(o) })
 		},
+		"own the spec by its own name": func() error {
+			return edit(func(o *v1alpha1.OperatorInstall) {
+				o.ManagedFields = append(o.ManagedFields, metav1.ManagedFieldsEntry{
+					Manager:   string(kit.FinalizersManager),
+					Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1alpha1.SchemeGroupVersion.String(),
+					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:cluster":{}}}`)})
+			})
+		},
+		"hide what another writer owns": func() error {
+			return edit(func(o *v1alpha1.OperatorInstall) { entryOf(o).Subresource = "x" })
+		},
+		"give a finalizer to another writer": func() error {
+			return edit(func(o *v1alpha1.OperatorInstall) {
+				text := string(entryOf(o).FieldsV1.GetRawBytes())
+				entryOf(o).FieldsV1.SetRawString(strings.Replace(text, `"f:metadata":{`,
+					`"f:metadata":{"f:finalizers":{"v:\"example.com/other\"":{}},`, 1))
+			})
+		},
 		"make an install": func() error {
 			o := install.DeepCopy()
 			o.ObjectMeta = metav1.ObjectMeta{Namespace: own, Name: "made"}
@@ -146,6 +164,14 @@ func TestAgentMayNoMore(t *testing.T) {
 	if entry := entryOf(before); !reflect.DeepEqual(entry, entryOf(install)) {
 		t.Errorf("with the status an agent took fields of %s: %s", entry.Manager, entryOf(install).FieldsV1)
 	}
+	// Somebody who restored the object owns its finalizers, which the agent takes out of that entry with its own.
+	for _, finalizers := range [][]string{nil, {v1alpha1.FinalizerAgent}} {
+		must(t, h.Get(ctx, client.ObjectKeyFromObject(install), install))
+		before := install.DeepCopy()
+		install.Finalizers = finalizers
+		must(t, h.Patch(ctx, install, client.MergeFrom(before), client.FieldOwner("velero")))
+	}
+	must(t, kit.RemoveFinalizer(ctx, a, install, v1alpha1.FinalizerAgent))
 }
 
 // takeFields has the writer of an install own nothing but its cluster.
