@@ -211,10 +211,9 @@ type Request struct {
 	// Blocks are in force besides those of the catalog itself, by package. No dependency is taken in a blocked version,
 	// unless it is there already; that Next is not blocked is for whoever admitted it.
 	Blocks map[string][]catalogs.Block
-	// Permit judges each bundle that OLM would install from the view, by its manifests and by the image that OLM takes
-	// them from, which is empty where they are inlined. The manifests are nil where that image is not named by
-	// digest. An error of it is returned as it is. Nil permits everything. Nobody else decodes a bundle while it runs,
-	// so it must not wait for anything.
+	// Permit judges each bundle that OLM would install from the view, by its manifests, or by the image that OLM would
+	// unpack them from, which is empty where they are inlined. An error of it is returned as it is. Nil permits
+	// everything. Nobody else decodes a bundle while it runs, so it must not wait for anything.
 	Permit func(bundle, image string, objects [][]byte) error
 }
 
@@ -278,29 +277,19 @@ func (l *Loader) permit(ctx context.Context, r Request, v view.View) error {
 			continue
 		}
 		b, image := packages[served.Package].Bundles[served.Name], ""
-		objects := b.Objects
 		if served.Route == view.Unpack {
-			var err error
-			if image, objects, err = l.unpacked(ctx, b, r.Source.Access); err != nil {
+			image = b.Image
+			// It may be served like that because it cannot be read.
+			if _, err := l.bundleObjects(ctx, image, r.Source.Access); err != nil {
 				return fmt.Errorf("read image of bundle %q: %w", b.Name, err)
 			}
 		}
-		judge := func() error { return r.Permit(b.Name, image, objects) }
+		judge := func() error { return r.Permit(b.Name, image, b.Objects) }
 		if err := l.Decode(ctx, r.Digest, judge); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// unpacked is what OLM's Job finds in a bundle's image, whatever manifests the catalog has. What a tag names then is
-// not known.
-func (l *Loader) unpacked(ctx context.Context, b *catalogs.Bundle, a oci.Access) (string, [][]byte, error) {
-	if !strings.Contains(b.Image, "@sha256:") {
-		return b.Image, nil, nil
-	}
-	objects, err := l.bundleObjects(ctx, b.Image, a)
-	return b.Image, objects, err
 }
 
 // covered makes sure that a signature of the catalog covers what a bundle installs. It does not where the catalog names
@@ -408,6 +397,11 @@ func (l *Loader) chosen(ctx context.Context, r Request, in view.Input) ([]*catal
 		if len(names[p.Name]) > 0 {
 			if p, _, err = l.dependency(ctx, r, p.Name, names[p.Name]...); err != nil {
 				return nil, err
+			}
+			if r.Permit != nil && p != nil {
+				for _, name := range names[p.Name] { // what OLM unpacks itself is not permitted
+					p = l.withObjects(ctx, p, name, r.Source.Access)
+				}
 			}
 		}
 		if p != nil {

@@ -295,7 +295,8 @@ func TestView(t *testing.T) {
 func TestDependenciesKeepServedManifests(t *testing.T) {
 	_, p, _ := strings.Cut(needy(), "\n{\"schema\":\"olm.package\",\"name\":\"p\"")
 	f := &fake{content: catalog(t, catalogtest.Options{Packages: 1, Versions: 20}) +
-		`{"schema":"olm.package","name":"p"` + strings.ReplaceAll(p, `"other"`, `"`+catalogtest.PackageName(0)+`"`)}
+		`{"schema":"olm.package","name":"p"` + strings.ReplaceAll(p, `"other"`, `"`+catalogtest.PackageName(0)+`"`),
+		objects: [][]byte{[]byte("{}")}}
 	l := load.New(f, load.Options{})
 	judged := map[string]int{}
 	_, err := l.View(t.Context(), load.Request{Digest: "sha256:1", Package: "p", Next: "p.v1.0.0",
@@ -323,6 +324,33 @@ func needy() string {
 {"schema":"olm.bundle","package":"p","name":"p.v1.0.0","image":"registry.example.com/p:1.0.0","properties":[
  {"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}},
  {"type":"olm.package.required","value":{"packageName":"other","versionRange":">=1.0.0"}}]}`
+}
+
+// TestDependenciesAreReadToBeJudged: what OLM unpacks itself is not permitted, so that of a dependency is read too.
+func TestDependenciesAreReadToBeJudged(t *testing.T) {
+	f := &fake{content: needy(), objects: [][]byte{[]byte(`{"apiVersion":"operators.coreos.com/v1alpha1",` +
+		`"kind":"ClusterServiceVersion","metadata":{"name":"other.v1.2.0"},"spec":{"version":"1.2.0"}}`)}}
+	request := load.Request{Digest: "sha256:1", Package: "p", Next: "p.v1.0.0"}
+	routes := func() map[string]view.Route {
+		v, err := load.New(f, load.Options{}).View(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]view.Route{}
+		for _, b := range v.Bundles {
+			out[b.Name] = b.Route
+		}
+		return out
+	}
+	want := map[string]view.Route{"p.v1.0.0": view.Unpack, "other.v1.2.0": view.Unpack}
+	if diff := cmp.Diff(want, routes()); diff != "" {
+		t.Errorf("where nobody judges (-want +got):\n%s", diff)
+	}
+	request.Permit = func(string, string, [][]byte) error { return nil }
+	want["other.v1.2.0"] = view.Inline
+	if diff := cmp.Diff(want, routes()); diff != "" {
+		t.Errorf("where somebody judges (-want +got):\n%s", diff)
+	}
 }
 
 func TestNoDependencyIsBlocked(t *testing.T) {

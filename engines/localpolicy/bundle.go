@@ -41,12 +41,9 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 	if !p.JudgesBundles(namespace) {
 		return nil
 	}
-	if image != "" && !strings.Contains(image, "@sha256:") {
-		return refuse("OLM would unpack bundle %s from %s, whose content is not fixed by a digest, so it cannot be "+
-			"judged", name, phrase.Truncate(image, maxShown))
-	}
-	if err := p.registry("the image of bundle "+name, image); err != nil {
-		return err
+	if image != "" {
+		return refuse("bundle %s is too large for an InstallPlan, so OLM would unpack it from %s into a ConfigMap, and "+
+			"what is there can be changed before OLM installs it", name, phrase.Truncate(image, maxShown))
 	}
 	b, err := bundles.RightsOf(objects)
 	if err != nil {

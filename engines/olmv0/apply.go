@@ -72,6 +72,7 @@ func (e *Engine) act(ctx context.Context, install *v1alpha1.OperatorInstall, o *
 		e.Views.Remove(viewKey(install))
 		e.offers.forget(client.ObjectKeyFromObject(install))
 		e.comparisons.forget(client.ObjectKeyFromObject(install))
+		e.compared.forget(client.ObjectKeyFromObject(install))
 		return nil
 	case plan.Apply:
 		rendered, ok := o.rendered[a.Kind]

@@ -75,6 +75,7 @@ type Engine struct {
 	Options
 	offers      *offers
 	comparisons *comparisons
+	compared    *compared
 }
 
 var _ engines.Engine[*Observation, plan.Action] = (*Engine)(nil)
@@ -84,7 +85,7 @@ var _ engines.Engine[*Observation, plan.Action] = (*Engine)(nil)
 func New(o Options, notify func(client.ObjectKey)) *Engine {
 	offers := newOffers(o.Catalogs, notify, o.Now)
 	offers.pullSecret = o.PullSecret
-	return &Engine{Options: o, offers: offers, comparisons: newComparisons()}
+	return &Engine{Options: o, offers: offers, comparisons: newComparisons(), compared: newCompared()}
 }
 
 // Observation is what was read for one install. It does not change after
@@ -194,6 +195,9 @@ func (e *Engine) addOffer(ctx context.Context, r *reader, install *v1alpha1.Oper
 	}
 	o.Offer, o.view = answer.offer, answer.view
 	if err := r.readOtherNamespaces(ctx); err != nil {
+		return err
+	}
+	if err := e.compared.add(ctx, r, client.ObjectKeyFromObject(install)); err != nil {
 		return err
 	}
 	return e.comparisons.add(ctx, r, client.ObjectKeyFromObject(install))

@@ -217,6 +217,10 @@ func (r *reader) confirmInstallPlans(ctx context.Context) error {
 }
 
 func (r *reader) addInstallPlan(live *operatorsv1alpha1.InstallPlan) {
+	r.observation.Cluster.InstallPlans = append(r.observation.Cluster.InstallPlans, installPlanOf(live))
+}
+
+func installPlanOf(live *operatorsv1alpha1.InstallPlan) plan.InstallPlan {
 	observed := plan.InstallPlan{
 		Object: objectOf(live), Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved,
 		Message: live.Status.Message, CSVs: live.Spec.ClusterServiceVersionNames,
@@ -227,7 +231,7 @@ func (r *reader) addInstallPlan(live *operatorsv1alpha1.InstallPlan) {
 	if live.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
 		observed.FailedAt, observed.Failure = failure(live)
 	}
-	r.observation.Cluster.InstallPlans = append(r.observation.Cluster.InstallPlans, observed)
+	return observed
 }
 
 // subscribes returns the CSVs for which a plan makes a Subscription.

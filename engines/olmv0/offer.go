@@ -238,6 +238,9 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 			offer.Route = v1alpha1.BundleRoute(bundle.Route)
 		}
 	}
+	if offer.Content, err = contentsOf(content); err != nil {
+		return offer, view.View{}, err
+	}
 	offer.Expected, err = expected(content, r.Release)
 	return offer, content, err
 }

@@ -161,6 +161,7 @@ func TestBundlesAreReadOnlyToBeJudged(t *testing.T) {
 		want   bool
 	}{
 		"no policy":                 {policy: nil},
+		"no ConfigMap":              {policy: &localpolicy.Policy{OwnNamespace: "echo", Absent: true}},
 		"a policy about namespaces": {policy: &localpolicy.Policy{Spec: localpolicy.Spec{DeniedNamespaces: []string{"a"}}}},
 		"one about registries": {want: true,
 			policy: &localpolicy.Policy{Spec: localpolicy.Spec{AllowedRegistries: []string{"registry.example.com"}}}},

@@ -38,10 +38,11 @@ func (in Input) isStale(p InstallPlan) bool {
 	}
 }
 
-// isOutdated tells whether OLM would not make this plan again.
+// isOutdated tells whether OLM would not make this plan again. One that has just been made may still be compared with
+// a view that OLM did not read.
 func (in Input) isOutdated(p InstallPlan) bool {
 	ofNext := func(s StepSource) bool { return s.CSV == in.Offer.Next }
-	isWrong := !in.isAdmitted(p) || slices.ContainsFunc(in.foreignSources(p), ofNext)
+	isWrong := !in.isAdmitted(p) || p.Differs != "" && !in.isNew(p) || slices.ContainsFunc(in.foreignSources(p), ofNext)
 	return in.hasUnsubscribed(p) && !in.isNew(p) || isWrong && len(in.ofOtherPackages(p)) == 0
 }
 
@@ -122,6 +123,9 @@ func (d *decision) planApproved(in Input) *finding {
 					"approved. Remove that CatalogSource, or what it offers, and delete the InstallPlan.",
 				release.TargetNamespace(), p.Name, foreign[0].CSV, foreign[0])}
 	}
+	if p.Differs != "" {
+		return d.planDiffers(release.TargetNamespace(), *p)
+	}
 	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
 		return d.planFailed(in, *p)
@@ -136,6 +140,19 @@ func (d *decision) planApproved(in Input) *finding {
 			strings.TrimSuffix(p.Message, "."))
 	}
 	return &finding{reason: v1alpha1.ReasonProgressing, message: message, recheck: recheckProblem}
+}
+
+// planDiffers reports a plan that would install something else than the view serves. One that waits for its approval is
+// deleted, since OLM may have made it from an earlier view.
+func (d *decision) planDiffers(namespace string, p InstallPlan) *finding {
+	if !p.Approved {
+		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+			"InstallPlan %s/%s is not approved: %s. It is deleted, and OLM makes another one of what is served.",
+			namespace, p.Name, p.Differs)}
+	}
+	return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem, message: fmt.Sprintf(
+		"InstallPlan %s/%s failed, and is not tried again: %s. Find out who changed it, and delete it; or admit "+
+			"another version.", namespace, p.Name, p.Differs)}
 }
 
 func phaseName(phase string) string {

@@ -9,11 +9,13 @@ package plan
 import (
 	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/steps"
 )
 
 // Input is everything that one decision rests on.
@@ -59,6 +61,9 @@ type Offer struct {
 	Versions map[string]string
 	// Expected is what the served bundle sets; nil where its manifests are not known.
 	Expected *drift.Expected
+	// Content has the bundles that the view serves with their manifests, by the names of their ClusterServiceVersions.
+	// OLM takes the content of others from their images.
+	Content map[string]*steps.Bundle
 }
 
 // Problem is something that a person, or another component, must correct.
@@ -197,6 +202,21 @@ type InstallPlan struct {
 	// Revision of the admission for which it was approved; 0 if it was not
 	// approved by Bellwether.
 	Revision int64
+	// Differs is how its steps differ from Offer.Content, as a clause. It is empty where they do not, and where the plan
+	// is none that MayBeSetGoing.
+	Differs string
+}
+
+// MayBeSetGoing tells whether the agent can have OLM carry the plan out, by an approval or by trying it again.
+func (p InstallPlan) MayBeSetGoing() bool {
+	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
+	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
+		return !p.Approved
+	case operatorsv1alpha1.InstallPlanPhaseFailed:
+		return true
+	default:
+		return false
+	}
 }
 
 // StepSource says that a step of an InstallPlan comes from a CatalogSource.

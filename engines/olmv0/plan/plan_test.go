@@ -509,6 +509,24 @@ func TestNext(t *testing.T) {
 			}),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
+		"a plan that differs from the view is deleted": {
+			with(planned("RequiresApproval", v1), func(in *Input) { in.Cluster.InstallPlans[0].Differs = "it differs" }),
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
+		},
+		"a new plan that differs from the view waits: the view may be the newer one": {
+			with(planned("RequiresApproval", v1), func(in *Input) {
+				in.Cluster.InstallPlans[0].Differs = "it differs"
+				in.Cluster.InstallPlans[0].Created = now.Add(-time.Second)
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a plan that failed half way and differs from the view is not tried again": {
+			with(running("Pending"), func(in *Input) {
+				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Differs = "Failed", "it differs"
+			}),
+			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
 		"a plan under way is left to finish (fact 5)": {
 			with(planned("Installing", v2), func(in *Input) { in.Cluster.InstallPlans[0].Approved = true }),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},

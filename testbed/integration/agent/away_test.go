@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +41,7 @@ func TestAway(t *testing.T) {
 	c := quiet(t)
 	scenarios := map[string]func(*testing.T, *cluster.Cluster){
 		"a plan for an older version is deleted": outdatedPlan,
+		"a changed plan is deleted":              changedPlan,
 		"the hub":                                hubAway,
 		"the registry":                           registryAway,
 		"OLM":                                    olmAway,
@@ -106,36 +109,7 @@ func outdatedPlan(t *testing.T, c *cluster.Cluster) {
 	h := start(t, c, "away-agent").of(t, "outdated")
 	bundles := append(line("1.0.0", "1.1.0"), bundle{version: "1.2.0", replaces: "1.1.0", skipRange: ">=1.0.0 <1.2.0"})
 	pin := h.pin(bundles...)
-	h.to(pin, "1.0.0")
-	address := h.runs().Status.OLMDetails().ViewAddress
-	h.agent.Kill()
-
-	files, err := oci.NewClient(oci.Options{}).Open(t.Context(), oci.Source{Directory: pin.Source.Directory},
-		pin.Digest)
-	h.must(err)
-	pkg, err := catalogs.ReadPackage(files, h.operator)
-	h.must(err)
-	old, err := view.Build(view.Input{Package: pkg,
-		Installed: catalogs.Installed{Name: csvName(h.operator, "1.0.0"), Version: "1.0.0"},
-		Next:      csvName(h.operator, "1.1.0")})
-	h.must(err)
-	server := serve.New(serve.Options{})
-	defer server.Close()
-	if at, _, err := server.Set(h.operator, old, portOf(t, address)); err != nil || at != address {
-		t.Fatalf("the test serves at %s, the agent did at %s: %v", at, address, err)
-	}
-	waiting := func() bool {
-		for _, p := range h.plans() {
-			if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval &&
-				p.Spec.ClusterServiceVersionNames[0] == csvName(h.operator, "1.1.0") {
-				return true
-			}
-		}
-		return false
-	}
-	h.eventually("OLM plans 1.1.0", waiting)
-	server.Close()
-
+	address, _ := h.planWithoutAgent(pin)
 	h.to(pin, "1.2.0")
 	h.startAgent()
 	oi := h.runs()
@@ -149,6 +123,74 @@ func outdatedPlan(t *testing.T, c *cluster.Cluster) {
 			}
 		}
 	}
+}
+
+// changedPlan has somebody change a plan of OLM while the agent is away. The agent does not approve it, and has OLM make
+// another one.
+func changedPlan(t *testing.T, c *cluster.Cluster) {
+	h := start(t, c, "away-changed").of(t, "changed")
+	pin := h.pin(line("1.0.0", "1.1.0")...)
+	_, p := h.planWithoutAgent(pin)
+	for _, step := range p.Status.Plan {
+		if step.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
+			continue
+		}
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		h.must(json.Unmarshal([]byte(step.Resource.Manifest), csv))
+		metav1.SetMetaDataAnnotation(&csv.ObjectMeta, "example.com/changed", "yes")
+		text, err := json.Marshal(csv)
+		h.must(err)
+		step.Resource.Manifest = string(text)
+	}
+	h.must(h.Status().Update(t.Context(), p))
+
+	h.to(pin, "1.1.0")
+	h.startAgent()
+	h.runs()
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	h.must(h.Get(t.Context(), client.ObjectKey{Namespace: h.operator, Name: csvName(h.operator, "1.1.0")}, csv))
+	if csv.Annotations["example.com/changed"] != "" {
+		t.Error("OLM installed what somebody had put into the InstallPlan")
+	}
+	if err := h.Get(t.Context(), client.ObjectKeyFromObject(p), p); !apierrors.IsNotFound(err) {
+		t.Errorf("the changed InstallPlan is there, approved: %t, %v", p.Spec.Approved, err)
+	}
+}
+
+// planWithoutAgent installs 1.0.0 and has OLM plan 1.1.0 while the agent is away, as if it had died before it approved
+// the plan. It returns the address of the view, and the plan.
+func (h *harness) planWithoutAgent(pin v1alpha1.CatalogPin) (string, *operatorsv1alpha1.InstallPlan) {
+	h.t.Helper()
+	h.to(pin, "1.0.0")
+	address := h.runs().Status.OLMDetails().ViewAddress
+	h.agent.Kill()
+
+	files, err := oci.NewClient(oci.Options{}).Open(h.t.Context(), oci.Source{Directory: pin.Source.Directory},
+		pin.Digest)
+	h.must(err)
+	pkg, err := catalogs.ReadPackage(files, h.operator)
+	h.must(err)
+	next, err := view.Build(view.Input{Package: pkg,
+		Installed: catalogs.Installed{Name: csvName(h.operator, "1.0.0"), Version: "1.0.0"},
+		Next:      csvName(h.operator, "1.1.0")})
+	h.must(err)
+	server := serve.New(serve.Options{})
+	defer server.Close()
+	if at, _, err := server.Set(h.operator, next, portOf(h.t, address)); err != nil || at != address {
+		h.t.Fatalf("the test serves at %s, the agent did at %s: %v", at, address, err)
+	}
+	var waiting *operatorsv1alpha1.InstallPlan
+	h.eventually("OLM plans 1.1.0", func() bool {
+		for _, p := range h.plans() {
+			if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval &&
+				p.Spec.ClusterServiceVersionNames[0] == csvName(h.operator, "1.1.0") {
+				waiting = &p
+				return true
+			}
+		}
+		return false
+	})
+	return address, waiting
 }
 
 // hubAway has a hub of its own that dies: the view stays, what was made stays

@@ -1,0 +1,153 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steps_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry/resolver"
+	"github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry/resolver/cache"
+	"github.com/operator-framework/operator-registry/pkg/api"
+
+	"github.com/bellwether-dev/bellwether/engines/olmv0/steps"
+)
+
+const (
+	csv = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"annotations":{"a":"b"},
+		"name":"echo.v1.0.0"},"spec":{"version":"1.0.0","install":{"strategy":"deployment","spec":{
+		"permissions":[{"serviceAccountName":"echo","rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]},
+			{"serviceAccountName":"other","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}],
+		"clusterPermissions":[{"serviceAccountName":"echo","rules":[
+			{"apiGroups":[""],"resources":["nodes"],"verbs":["get"]}]}],
+		"deployments":[{"name":"echo","spec":{"replicas":1,"selector":null,"template":{"spec":{"containers":[
+			{"name":"echo","image":"registry.example.com/echo","resources":{"limits":{"cpu":"1000m"}},
+			"securityContext":{"allowPrivilegeEscalation":false}}]}}}}]}}}}`
+	configMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a":"b"}}`
+	secret    = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"login"},"stringData":{"a":"b"}}`
+	role      = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader",` +
+		`"labels":{"rbac.authorization.k8s.io/aggregate-to-view":"true"}},"rules":[]}`
+)
+
+// planOf is what OLM itself makes of a bundle, and of a dependency that nothing subscribes to.
+func planOf(t *testing.T, manifests ...string) []*operatorsv1alpha1.Step {
+	t.Helper()
+	out, err := resolver.NewStepsFromBundle(&api.Bundle{CsvName: "echo.v1.0.0", CsvJson: csv, Object: manifests,
+		Properties: []*api.Property{{Type: "olm.package", Value: `{"packageName":"echo","version":"1.0.0"}`}}},
+		"team", "echo.v0.9.0", "bellwether-echo", "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscription, err := resolver.NewSubscriptionStepResource("team", cache.OperatorSourceInfo{Package: "echo",
+		Channel: "stable", StartingCSV: "echo.v1.0.0",
+		Catalog: cache.SourceKey{Name: "bellwether-echo", Namespace: "team"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, &operatorsv1alpha1.Step{Resolving: "echo.v1.0.0", Resource: subscription})
+}
+
+// find returns the first step of a kind.
+func find(t *testing.T, plan []*operatorsv1alpha1.Step, kind string) *operatorsv1alpha1.Step {
+	t.Helper()
+	i := slices.IndexFunc(plan, func(s *operatorsv1alpha1.Step) bool { return s.Resource.Kind == kind })
+	if i < 0 {
+		t.Fatalf("there is no step %s", kind)
+	}
+	return plan[i]
+}
+
+// edit changes the text of the first step of a kind.
+func edit(kind, from, to string) func(*testing.T, []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
+	return func(t *testing.T, plan []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
+		t.Helper()
+		step := find(t, plan, kind)
+		changed := strings.Replace(step.Resource.Manifest, from, to, 1)
+		if changed == step.Resource.Manifest {
+			t.Fatalf("%s is not in %s", from, changed)
+		}
+		step.Resource.Manifest = changed
+		return plan
+	}
+}
+
+func added(kind, manifest string) func(*testing.T, []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
+	return func(_ *testing.T, plan []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
+		var named struct{ Metadata struct{ Name string } }
+		_ = json.Unmarshal([]byte(manifest), &named)
+		return append(plan, &operatorsv1alpha1.Step{Resolving: "echo.v1.0.0", Resource: operatorsv1alpha1.StepResource{
+			Kind: kind, Name: named.Metadata.Name, Manifest: manifest}})
+	}
+}
+
+func without(kind string) func(*testing.T, []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
+	return func(_ *testing.T, plan []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
+		return slices.DeleteFunc(plan, func(s *operatorsv1alpha1.Step) bool { return s.Resource.Kind == kind })
+	}
+}
+
+// TestPlansAreApprovedByContent: whatever in a plan of OLM is not as the view has it is found.
+func TestPlansAreApprovedByContent(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*testing.T, []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step
+		says   string // empty where it does not differ
+	}{
+		"as OLM makes it":                     {nil, ""},
+		"without a dependency's Subscription": {without("Subscription"), ""},
+		"another image": {edit("ClusterServiceVersion", "registry.example.com/echo", "evil.example.com/echo"),
+			"ClusterServiceVersion echo.v1.0.0 is not as the bundle has it"},
+		"a container that may do more": {edit("ClusterServiceVersion", `"allowPrivilegeEscalation":false`, `"a":1`),
+			"ClusterServiceVersion echo.v1.0.0 is not"},
+		"more permissions in the ClusterServiceVersion": {edit("ClusterServiceVersion", `"nodes"`, `"secrets"`), "is not as"},
+		"another annotation":                            {edit("ClusterServiceVersion", `"a":"b"`, `"a":"c"`), "is not as"},
+		"another predecessor":                           {edit("ClusterServiceVersion", "echo.v0.9.0", "foreign.v1.0.0"), "replaces foreign.v1.0.0"},
+		"none":                                          {edit("ClusterServiceVersion", `"replaces":"echo.v0.9.0",`, ""), ""},
+		"no ClusterServiceVersion":                      {without("ClusterServiceVersion"), "0 steps with the ClusterServiceVersion"},
+		"a changed object":                              {edit("ConfigMap", `"a":"b"`, `"a":"c"`), "ConfigMap settings is not as"},
+		"a changed label":                               {edit("ClusterRole", "aggregate-to-view", "aggregate-to-edit"), "ClusterRole reader is not as"},
+		"an object less":                                {without("ConfigMap"), "it lacks ConfigMap settings"},
+		"another object":                                {added("ConfigMap", strings.Replace(configMap, "settings", "more", 1)), "ConfigMap more is not as"},
+		"an object twice":                               {added("ConfigMap", configMap), "is there twice"},
+		"an object by another kind":                     {added("Service", configMap), "Service settings is not as"},
+		"a foreign Secret":                              {added("Secret", `{}`), "Secret  is not as"},
+		"what a ConfigMap has": {edit("ConfigMap", `"kind"`, `"name":"c","namespace":"team","catalogSourceName":"c",`+
+			`"catalogSourceNamespace":"team","kind"`), "is what a ConfigMap of the cluster has"},
+		"more rules": {edit("Role", `"pods"`, `"pods","secrets"`), "and the bundle does not"},
+		"rules for another account": {edit("RoleBinding", `"name":"echo","namespace"`, `"name":"other","namespace"`),
+			"gives service account other the rules of"},
+		"rules for everybody": {edit("RoleBinding", `"kind":"ServiceAccount","name":"echo","namespace":"team"`,
+			`"kind":"Group","name":"system:authenticated"`), "is not as"},
+		"in all namespaces": {added("ClusterRoleBinding", `{"metadata":{"name":"echo.v1.0.0-x"},"roleRef":{"apiGroup":
+			"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"ServiceAccount",
+			"name":"echo","namespace":"team"}]}`), "the rules of ClusterRole cluster-admin"},
+		"one more role": {added("ClusterRole", `{"metadata":{"name":"echo.v1.0.0-x"},"rules":[]}`),
+			"it has ClusterRole echo.v1.0.0-x"},
+		"a role of the cluster": {added("ClusterRole", `{"metadata":{"name":"view"},"rules":[]}`), "ClusterRole view is not as"},
+		"an account with a login": {edit("ServiceAccount", `"metadata"`, `"imagePullSecrets":[{"name":"x"}],"metadata"`),
+			"is not as"},
+		"another account":                  {added("ServiceAccount", `{"metadata":{"name":"admin"}}`), "ServiceAccount admin is not as"},
+		"another catalog for a dependency": {edit("Subscription", `"source":"bellwether-echo"`, `"source":"foreign"`), "is not as"},
+		"no roles":                         {without("Role"), "the rules of Role"},
+		"no bindings":                      {without("ClusterRoleBinding"), "it has ClusterRole echo.v1.0.0"},
+		"nothing that can be read":         {edit("ConfigMap", "{", "{{"), "cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planOf(t, csv, configMap, secret, role)
+			if test.change != nil {
+				plan = test.change(t, plan)
+			}
+			b, err := steps.Of([][]byte{[]byte(csv), []byte(configMap), []byte(secret), []byte(role)}, "echo.v0.9.0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := b.Differs(steps.Plan{Namespace: "team", Source: "bellwether-echo", CSV: "echo.v1.0.0", Steps: plan})
+			if (got == "") != (test.says == "") || !strings.Contains(got, test.says) {
+				t.Errorf("got %q, want %q", got, test.says)
+			}
+		})
+	}
+}
