@@ -312,12 +312,19 @@ func (b *Bundle) webhookRights() []Right {
 	return out
 }
 
-// asInRBAC writes the resources of a webhook's rule as RBAC does: "*/*" is everything there.
+// asInRBAC writes the resources of a webhook's rule as RBAC does: "*/*" is everything there, and "pods/*" are pods, with
+// all their subresources.
 func asInRBAC(r admissionregistrationv1.RuleWithOperations) []string {
-	out := make([]string, len(r.Resources))
-	for i, resource := range r.Resources {
-		if out[i] = resource; resource == "*/*" {
-			out[i] = rbacv1.ResourceAll
+	var out []string
+	for _, resource := range r.Resources {
+		whole, all := strings.CutSuffix(resource, "/*")
+		switch {
+		case resource == "*/*":
+			out = append(out, rbacv1.ResourceAll)
+		case all:
+			out = append(out, whole, resource)
+		default:
+			out = append(out, resource)
 		}
 	}
 	return out

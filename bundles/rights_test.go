@@ -86,6 +86,8 @@ func TestRights(t *testing.T) {
 			[]string{"webhook w: get,list,watch things in g, cluster"}},
 		"a mutating webhook": {[]string{hook("MutatingAdmissionWebhook", "*/*")},
 			[]string{"webhook w: get,list,watch,create,update,patch * in g, cluster"}},
+		"a webhook for subresources": {[]string{hook("ValidatingAdmissionWebhook", "things/*")},
+			[]string{"webhook w: get,list,watch things,things/* in g, cluster"}},
 		"a conversion webhook": {[]string{hook("ConversionWebhook", "things")}, nil},
 		"an API": {[]string{csv("apiservicedefinitions: {owned: [{name: things, group: g}]}, ", "")},
 			[]string{"owned API things: * things in g, cluster"}},

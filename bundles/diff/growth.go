@@ -59,27 +59,38 @@ func additions(from, to *bundles.Bundle) []Change {
 // moved are the rights that Deployments get since they run as another account, which had them before.
 func moved(from, to *bundles.Bundle, old, now map[grant][]right) []Change {
 	before := accounts(from)
+	all := slices.Compact(slices.Sorted(maps.Values(before)))
+	ofAll := map[reach][]right{}
+	for r := inItsOwn; r <= inAll; r++ {
+		ofAll[r] = heldBy(old, all, r)
+	}
 	var out []Change
 	for deployment, account := range accounts(to) {
-		prior := slices.Collect(maps.Values(before)) // of a Deployment that is new: those of all others
-		if was, found := before[deployment]; found {
-			prior = []string{was}
-		}
-		if slices.Contains(prior, account) {
+		was, found := before[deployment]
+		if found && was == account || !found && slices.Contains(all, account) {
 			continue
 		}
-		for reach := inItsOwn; reach <= inAll; reach++ {
-			var had []right
-			for _, was := range prior {
-				had = append(had, held(old, grant{serviceAccount(was), reach})...)
+		for r := inItsOwn; r <= inAll; r++ {
+			had := ofAll[r] // of a Deployment that is new: what all others had
+			if found {
+				had = heldBy(old, []string{was}, r)
 			}
-			g := grant{serviceAccount(account), reach}
+			g := grant{serviceAccount(account), r}
 			news := beyond(now[g], had)
 			added := beyond(news, held(old, g)) // which the account itself gets
 			news = slices.DeleteFunc(news, func(r right) bool { return slices.Contains(added, r) })
 			g.holder = fmt.Sprintf("Deployment %s, which now runs as %s", deployment, g.holder)
 			out = append(out, rightChanges(g, Added, news)...)
 		}
+	}
+	return out
+}
+
+// heldBy are the rights that any of the accounts had.
+func heldBy(old map[grant][]right, accounts []string, r reach) []right {
+	var out []right
+	for _, account := range accounts {
+		out = append(out, held(old, grant{serviceAccount(account), r})...)
 	}
 	return out
 }

@@ -77,7 +77,7 @@ func (p *process) host(ctx context.Context) error {
 	}
 	// Events of the Secrets tell which ones cannot be used.
 	r := &hostedReconciler{client: mgr.GetClient(), events: mgr.GetEventRecorder("bellwether-agent"), clusters: s,
-		ports: p.ports}
+		ports: p.ports, ownNamespace: p.flags.ownNamespace}
 	err = ctrl.NewControllerManagedBy(mgr).Named("hosted").For(&corev1.Secret{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).Complete(r)
 	if err != nil {
@@ -105,6 +105,8 @@ type hostedReconciler struct {
 	clusters *supervisor
 	// ports are those of all clusters together.
 	ports serve.Ports
+	// ownNamespace is the agent's on clusters where it acts as no ServiceAccount.
+	ownNamespace string
 }
 
 // retryTaken is how long a Secret waits that another one stands in the way of.
@@ -122,7 +124,7 @@ func (r *hostedReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("read Secret: %w", err)
 	}
-	t, err := targetOf(secret, r.ports)
+	t, err := targetOf(secret, r.ports, r.ownNamespace)
 	t.warnings = warnings{events: r.events, secret: secret}
 	t.store = func(cluster.Cluster) (credentials.Store, error) {
 		return hostedStore{credentials.Secret{Client: r.client, Name: request.NamespacedName,
@@ -155,7 +157,7 @@ func fingerprint(secret *corev1.Secret) [sha256.Size]byte {
 }
 
 // targetOf reads a Secret, whose ports have to be among those that are led here.
-func targetOf(secret *corev1.Secret, all serve.Ports) (target, error) {
+func targetOf(secret *corev1.Secret, all serve.Ports, ownOtherwise string) (target, error) {
 	t := target{cluster: secret.Labels[v1alpha1.LabelHostedCluster], metricsAddr: "0", healthAddr: "0"}
 	if t.cluster == "" {
 		return target{}, fmt.Errorf("the label %s must name the FleetCluster", v1alpha1.LabelHostedCluster)
@@ -181,7 +183,7 @@ func targetOf(secret *corev1.Secret, all serve.Ports) (target, error) {
 		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedClusterKey, err)
 	}
 	t.local = rest.AddUserAgent(local, userAgent())
-	if t.own, err = ownNamespace(local, defaultNamespace); err != nil {
+	if t.own, err = ownNamespace(local, ownOtherwise); err != nil {
 		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedClusterKey, err)
 	}
 	return t, nil

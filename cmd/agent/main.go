@@ -96,8 +96,8 @@ func command() *cobra.Command {
 	fs.StringVar(&f.namespace, "namespace", "", "this cluster's namespace on the hub (default: bellwether-<cluster>)")
 	fs.StringVar(&f.ownNamespace, "own-namespace", defaultNamespace,
 		"namespace of the cluster in which its owner says what the agent may do, and in which the Secrets of backup "+
-			"stores are, where the agent does not act as a ServiceAccount there: then it is that one's, and this is "+
-			"not used")
+			"stores are. Used only where the agent acts as no ServiceAccount of the cluster; else it is that one's "+
+			"namespace")
 	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "",
 		"kubeconfig file that reaches the hub as this cluster's agent")
 	fs.StringVar(&f.hubSecret, "hub-kubeconfig-secret", "",

@@ -215,8 +215,8 @@ func secretWith(change func(*corev1.Secret)) *corev1.Secret {
 func TestTargetOf(t *testing.T) {
 	t.Parallel()
 	all := serve.Ports{First: 50100, Last: 50999}
-	got, err := targetOf(secretWith(func(*corev1.Secret) {}), all)
-	if err != nil || got.cluster != "prod" || got.namespace != "bellwether-prod" || got.ports.Last != 50129 ||
+	got, err := targetOf(secretWith(func(*corev1.Secret) {}), all, "other")
+	if err != nil || got.own != "other" || got.cluster != "prod" || got.namespace != "bellwether-prod" || got.ports.Last != 50129 ||
 		got.local.Host != "https://example.com:6443" || got.metricsAddr != "0" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -233,7 +233,7 @@ func TestTargetOf(t *testing.T) {
 			s.Data[v1alpha1.HostedClusterKey] = program
 		},
 	} {
-		if _, err := targetOf(secretWith(change), all); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := targetOf(secretWith(change), all, "other"); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v, want %q in it", err, says)
 		}
 	}

@@ -52,9 +52,14 @@ func (r *PolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		log.FromContext(ctx).Info("Backup asked for", "backup", backup.Name, "trigger", backup.Spec.Trigger)
 	}
 	var errs []error
-	for i := range next.Remove { // one whose folder is refused does not stop the others
-		if err := r.remove(ctx, &next.Remove[i]); err != nil {
-			errs = append(errs, fmt.Errorf("remove backup %s: %w", next.Remove[i].Name, err))
+	for i := range next.Remove {
+		b := &next.Remove[i]
+		switch err := r.remove(ctx, b); {
+		case errors.Is(err, archive.ErrStore): // which does not stop the others, or the next backup
+			r.Recorder.Eventf(install, nil, corev1.EventTypeWarning, v1alpha1.ReasonBackupStoreUnavailable, "Backup",
+				"Backup %s is over the limits of the policy, and not removed: %v", b.Name, err)
+		case err != nil:
+			errs = append(errs, fmt.Errorf("remove backup %s: %w", b.Name, err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +22,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/backups/archive"
 )
 
 // TestRetentionLeavesForeignFolders has a backup to be removed whose status names a folder of another cluster. That
@@ -58,11 +59,15 @@ func TestRetentionLeavesForeignFolders(t *testing.T) {
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(install, backup("a", foreign, 0),
 		backup("b", own, 1), backup("c", newest, 2)).Build()
-	r := &PolicyReconciler{Hub: hub, Stores: Stores{Cluster: "mine", Allowed: []string{"file://" + root}},
+	recorder := events.NewFakeRecorder(1)
+	r := &PolicyReconciler{Hub: hub, Recorder: recorder, Stores: Stores{Cluster: "mine", Allowed: []string{"file://" + root}},
 		Now: func() time.Time { return start.AddDate(0, 0, 3) }}
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(install)})
-	if !errors.Is(err, archive.ErrStore) {
-		t.Errorf("error %v, want that the foreign folder is refused", err)
+	if err != nil {
+		t.Error(err)
+	}
+	if event := <-recorder.Events; !strings.Contains(event, "Backup a is over the limits") {
+		t.Errorf("the event about the foreign folder is %q", event)
 	}
 	got := map[string]bool{}
 	for name, path := range map[string]string{"foreign": foreign, "own": own, "newest": newest} {

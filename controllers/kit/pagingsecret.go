@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -25,7 +26,12 @@ type PagingSecrets struct {
 
 // AllowSecret is what somebody does who lets the hub read one Secret: he adds it to a value of the chart, or makes a
 // Role, whose name starts with prefix, for serviceAccount, as namespace:name. It ends a sentence.
+//
+// Whoever writes the policy or the catalog chooses the name, so a command is told only with one that a Secret can have.
 func AllowSecret(value, prefix, serviceAccount, namespace, name string) string {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "no Secret can have such a name: correct it"
+	}
 	role := prefix + "-" + name
 	return fmt.Sprintf("add {namespace: %[1]s, name: %[2]s} to %[3]s of the chart, or run `kubectl create role %[4]s "+
 		"-n %[1]s --verb=get --resource=secrets --resource-name=%[2]s` and `kubectl create rolebinding "+

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
@@ -57,13 +56,5 @@ func release(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	if err := c.Get(ctx, key, &install); err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
-	before := install.DeepCopy()
-	if !controllerutil.RemoveFinalizer(&install, v1alpha1.FinalizerAgent) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.Patch(ctx, &install, patch); err != nil {
-		return fmt.Errorf("remove the agent's finalizer: %w", err)
-	}
-	return nil
+	return RemoveFinalizer(ctx, c, &install, v1alpha1.FinalizerAgent)
 }

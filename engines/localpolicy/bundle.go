@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
+	"github.com/bellwether-dev/bellwether/apis/own"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/phrase"
@@ -102,17 +103,20 @@ func forAgent(o *bundles.Object) string {
 	return ""
 }
 
-// ofOwner refuses what the agent is bounded by: OLM overwrites an object that a bundle brings and that is there
-// already. In the agent's namespace those are its settings, credentials and account, the policy and the veto, and
-// everywhere the agent's cluster-wide roles. The agent's own bundle brings its ClusterServiceVersion and its Service.
+// ofOwner refuses what could change what bounds the agent: OLM overwrites an object that a bundle brings and that is there
+// already. Into the agent's namespace comes only its own bundle, with nothing that says what the agent may do, and
+// nowhere a cluster-wide role that is named like the agent's.
 func (p *Policy) ofOwner(name string, b *bundles.Bundle, namespace string) error {
+	isOwn := p.isOwn(namespace)
+	if isOwn && !strings.HasPrefix(name, own.AgentPackage+".") {
+		return refuse("bundle %s is not the agent's, and namespace %s is the agent's own", name, namespace)
+	}
 	for _, o := range b.Objects {
 		switch kind := o.GetKind(); {
-		case !strings.HasPrefix(o.GetName(), "bellwether-"), kind == kindCSV, kind == "Service":
-		case p.isOwn(namespace):
-			return refuse("bundle %s brings %s %s into the agent's namespace, where only the owner of the cluster "+
-				"writes what is named bellwether-*", name, kind, o.GetName())
-		case kind == "ClusterRole" || kind == "ClusterRoleBinding":
+		case isOwn && !slices.Contains([]string{kindCSV, "Service", "CustomResourceDefinition"}, kind):
+			return refuse("bundle %s brings %s %s into the agent's namespace, where only the owner of the cluster writes "+
+				"such objects", name, kind, o.GetName())
+		case (kind == "ClusterRole" || kind == "ClusterRoleBinding") && strings.HasPrefix(o.GetName(), "bellwether-"):
 			return refuse("bundle %s brings %s %s: only the owner of the cluster writes those that are named "+
 				"bellwether-*", name, kind, o.GetName())
 		}
@@ -190,11 +194,12 @@ func meet(a, b []string, same func(a, b string) bool) bool {
 
 func equal(a, b string) bool { return a == b }
 
-// sameResource knows "*/status", which is that subresource of every resource.
+// sameResource knows "*/status", which is that subresource of every resource, and of webhooks "pods/*", which is every
+// subresource.
 func sameResource(a, b string) bool {
-	resourceA, subA, _ := strings.Cut(a, "/")
-	resourceB, subB, _ := strings.Cut(b, "/")
-	return subA == subB &&
+	resourceA, subA, hasA := strings.Cut(a, "/")
+	resourceB, subB, hasB := strings.Cut(b, "/")
+	return (subA == subB || hasA && hasB && (subA == rbacv1.ResourceAll || subB == rbacv1.ResourceAll)) &&
 		(resourceA == resourceB || resourceA == rbacv1.ResourceAll || resourceB == rbacv1.ResourceAll)
 }
 

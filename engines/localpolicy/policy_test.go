@@ -283,6 +283,10 @@ func TestPermissions(t *testing.T) {
 			"webhook w"},
 		"for all there is": {escalate, bundleOf(t, webhook("MutatingAdmissionWebhook", "*", "*/*")), "",
 			"webhook w"},
+		"for Secrets and their subresources": {secrets, bundleOf(t, webhook("MutatingAdmissionWebhook", "", "secrets/*")),
+			"", "webhook w"},
+		"for all subresources of pods": {`permissions: {denied: [{apiGroups: [""], resources: [pods/exec], verbs: ["*"]}]}`,
+			bundleOf(t, webhook("MutatingAdmissionWebhook", "", "pods/*")), "", "webhook w"},
 		"for its own kinds": {secrets, bundleOf(t, webhook("MutatingAdmissionWebhook", "echo.example.com", "things")),
 			"", ""},
 		"an account of others": {secrets, bundleOf(t, func(spec object) {
@@ -412,12 +416,15 @@ func TestObjectsOfTheOwner(t *testing.T) {
 		"its ClusterRole, from anywhere": {"permissions: {denyClusterWildcards: true}", "echo",
 			bringing("ClusterRole", "bellwether-agent"), "ClusterRole bellwether-agent"},
 		"its Service":           {"deniedNamespaces: []", own, bringing("Service", "bellwether-agent"), ""},
-		"another ConfigMap":     {"deniedNamespaces: []", own, configMap("settings"), ""},
+		"another ConfigMap":     {"deniedNamespaces: []", own, configMap("settings"), "ConfigMap settings"},
 		"another namespace":     {"deniedNamespaces: []", "echo", configMap("bellwether-policy"), ""},
 		"content without limit": {"deniedNamespaces: []", own, nil, "cannot be judged"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused(t, parse(t, tc.policy).Bundle("echo.v1.0.0", "", tc.bundle, tc.namespace, ""), tc.says)
+			refused(t, parse(t, tc.policy).Bundle("bellwether-agent.v1.0.0", "", tc.bundle, tc.namespace, ""), tc.says)
 		})
 	}
+	// Its pods could have the labels of the agent's, by which OLM finds the catalogs of the agent.
+	refused(t, parse(t, "deniedNamespaces: []").Bundle("echo.v1.0.0", "", bundleOf(t, nil), own, ""),
+		"bundle echo.v1.0.0 is not the agent's")
 }
