@@ -78,7 +78,7 @@ func moved(from, to *bundles.Bundle, old, now map[grant][]right) []Change {
 			g := grant{serviceAccount(account), r}
 			news := beyond(now[g], had)
 			added := beyond(news, held(old, g)) // which the account itself gets
-			news = slices.DeleteFunc(news, func(r right) bool { return slices.Contains(added, r) })
+			news = slices.DeleteFunc(news, func(n right) bool { return slices.Contains(added, n) })
 			g.holder = fmt.Sprintf("Deployment %s, which now runs as %s", deployment, g.holder)
 			out = append(out, rightChanges(g, Added, news)...)
 		}

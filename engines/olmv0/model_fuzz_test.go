@@ -1,0 +1,139 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package olmv0
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry/resolver"
+	"github.com/operator-framework/operator-registry/pkg/api"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/steps"
+)
+
+// between separates the manifests of an input of FuzzModelIsOLM.
+const between = "\n----\n"
+
+// FuzzModelIsOLM gives the same manifests to Bellwether and to OLM's own code. What Bellwether accepts means the same to
+// both: OLM makes the same steps of the text and of what is served of it, they have the rights that the bundle tells,
+// and they do not differ from what is served.
+func FuzzModelIsOLM(f *testing.F) {
+	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"r"},"rules":` + grab + `}`
+	for _, seed := range [][]string{
+		{harmless}, {greedy}, {greedy, role}, {harmless, kindBy("Kind", greedy)}, {harmless, reference("catalogSourceName")},
+		{strings.Replace(harmless, `"install":`, `"install":`+greedyInstall+`,"install":`, 1)},
+		{strings.Replace(greedy, `"rules"`, `"rules":[],"Rules"`, 1)},
+		{strings.Replace(greedy, `"clusterPermissions"`, `"permissions"`, 1), "kind: ConfigMap\napiVersion: v1\n" +
+			"metadata: {name: c}\ndata: {a: &a b, c: *a}\n"},
+		{strings.Replace(greedy, `"serviceAccountName":"echo"`, `"serviceAccountName":"default"`, 1),
+			strings.Replace(role, "ClusterRole", "Role", 1)},
+		{strings.Replace(harmless, `"deployments":[]`, `"deployments":[{"name":"d","spec":{"replicas":9007199254740993}}]`, 1)},
+		{harmless, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"Yg=="},"x":1.0}`},
+	} {
+		f.Add([]byte(strings.Join(seed, between)))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		manifests := bytes.Split(text, []byte(between))
+		b, err := bundles.FromManifests(manifests, nil)
+		if err != nil || slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool { return o.Misspelt() != "" }) ||
+			slices.ContainsFunc(b.Rights(), func(r bundles.Right) bool { return strings.HasSuffix(r.Unknown, "cannot be read") }) {
+			return // a local policy refuses it
+		}
+		served, err := b.Manifests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := stepsOfOLM(b.Name, served)
+		if err != nil {
+			return // OLM installs nothing
+		}
+		if raw, err := stepsOfOLM(b.Name, manifests); err == nil {
+			if diff := cmp.Diff(raw, plan); diff != "" {
+				t.Errorf("OLM reads what is served in another way (-text +served):\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff(rulesOf(t, b.Rights()), rulesOfOLM(t, plan)); diff != "" {
+			t.Errorf("rights (-bundle +OLM):\n%s", diff)
+		}
+		content, err := steps.Of(served, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := content.Differs(steps.Plan{Namespace: "echo", Source: "c", CSV: b.Name, Steps: plan}); why != "" {
+			t.Errorf("what OLM makes of what is served differs from it: %s", why)
+		}
+	})
+}
+
+// stepsOfOLM are those that OLM makes of manifests, of which those in JSON may be the ClusterServiceVersion.
+func stepsOfOLM(name string, manifests [][]byte) ([]*operatorsv1alpha1.Step, error) {
+	b := &api.Bundle{CsvName: name}
+	for _, m := range manifests {
+		if bundles.IsCSV(m) {
+			b.CsvJson = string(m)
+		}
+		b.Object = append(b.Object, string(m))
+	}
+	return resolver.NewStepsFromBundle(b, "echo", "", "c", "echo")
+}
+
+// rulesOf are the rules of the roles that come with a bundle, sorted.
+func rulesOf(t *testing.T, rights []bundles.Right) []string {
+	t.Helper()
+	var out []string
+	for _, r := range rights {
+		kind := ""
+		switch {
+		case r.Unknown != "":
+			continue
+		case r.Source == bundles.FromPermissions:
+			kind = "Role"
+		case r.Source == bundles.FromClusterPermissions:
+			kind = "ClusterRole"
+		case r.Source == bundles.FromRole:
+			kind, _, _ = strings.Cut(r.Name, " ")
+		default:
+			continue // no rule of RBAC
+		}
+		out = append(out, kind+" "+textOf(t, r.Rule))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func rulesOfOLM(t *testing.T, plan []*operatorsv1alpha1.Step) []string {
+	t.Helper()
+	var out []string
+	for _, step := range plan {
+		if step.Resource.Kind != "Role" && step.Resource.Kind != "ClusterRole" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := json.Unmarshal([]byte(step.Resource.Manifest), &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			out = append(out, step.Resource.Kind+" "+textOf(t, rule))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func textOf(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
