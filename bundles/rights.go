@@ -312,8 +312,8 @@ func (b *Bundle) webhookRights() []Right {
 	return out
 }
 
-// asInRBAC writes the resources of a webhook's rule as RBAC does: "*/*" is everything there, and "pods/*" are pods, with
-// all their subresources.
+// asInRBAC writes the resources of a webhook's rule as RBAC does: "*/*" is everything there, and "pods/*" are pods,
+// with all their subresources.
 func asInRBAC(r admissionregistrationv1.RuleWithOperations) []string {
 	var out []string
 	for _, resource := range r.Resources {

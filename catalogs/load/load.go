@@ -395,13 +395,8 @@ func (l *Loader) chosen(ctx context.Context, r Request, in view.Input) ([]*catal
 	out := make([]*catalogs.Package, 0, len(in.Others))
 	for _, p := range in.Others {
 		if len(names[p.Name]) > 0 {
-			if p, _, err = l.dependency(ctx, r, p.Name, names[p.Name]...); err != nil {
+			if p, err = l.served(ctx, r, p.Name, names[p.Name]); err != nil {
 				return nil, err
-			}
-			if r.Permit != nil && p != nil {
-				for _, name := range names[p.Name] { // what OLM unpacks itself is not permitted
-					p = l.withObjects(ctx, p, name, r.Source.Access)
-				}
 			}
 		}
 		if p != nil {
@@ -409,6 +404,18 @@ func (l *Loader) chosen(ctx context.Context, r Request, in view.Input) ([]*catal
 		}
 	}
 	return out, nil
+}
+
+// served returns a package with the manifests of the named bundles; nil where nothing of it is left.
+func (l *Loader) served(ctx context.Context, r Request, name string, bundles []string) (*catalogs.Package, error) {
+	p, _, err := l.dependency(ctx, r, name, bundles...)
+	if err != nil || p == nil || r.Permit == nil {
+		return p, err
+	}
+	for _, bundle := range bundles { // what OLM unpacks itself is not permitted
+		p = l.withObjects(ctx, p, bundle, r.Source.Access)
+	}
+	return p, nil
 }
 
 // dependency returns a package without its blocked versions, with the manifests of the named bundles, and everything

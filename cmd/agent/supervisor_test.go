@@ -216,7 +216,8 @@ func TestTargetOf(t *testing.T) {
 	t.Parallel()
 	all := serve.Ports{First: 50100, Last: 50999}
 	got, err := targetOf(secretWith(func(*corev1.Secret) {}), all, "other")
-	if err != nil || got.own != "other" || got.cluster != "prod" || got.namespace != "bellwether-prod" || got.ports.Last != 50129 ||
+	if err != nil || got.own != "other" || got.cluster != "prod" || got.namespace != "bellwether-prod" ||
+		got.ports.Last != 50129 ||
 		got.local.Host != "https://example.com:6443" || got.metricsAddr != "0" {
 		t.Fatalf("%+v, %v", got, err)
 	}

@@ -60,8 +60,9 @@ func TestRetentionLeavesForeignFolders(t *testing.T) {
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(install, backup("a", foreign, 0),
 		backup("b", own, 1), backup("c", newest, 2)).Build()
 	recorder := events.NewFakeRecorder(1)
-	r := &PolicyReconciler{Hub: hub, Recorder: recorder, Stores: Stores{Cluster: "mine", Allowed: []string{"file://" + root}},
-		Now: func() time.Time { return start.AddDate(0, 0, 3) }}
+	r := &PolicyReconciler{Hub: hub, Recorder: recorder,
+		Stores: Stores{Cluster: "mine", Allowed: []string{"file://" + root}},
+		Now:    func() time.Time { return start.AddDate(0, 0, 3) }}
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(install)})
 	if err != nil {
 		t.Error(err)

@@ -43,8 +43,8 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 		return nil
 	}
 	if image != "" {
-		return refuse("bundle %s is too large for an InstallPlan, so OLM would unpack it from %s into a ConfigMap, and "+
-			"what is there can be changed before OLM installs it", name, phrase.Truncate(image, maxShown))
+		return refuse("bundle %s is too large for an InstallPlan, so OLM would unpack it from %s into a ConfigMap, "+
+			"and what is there can be changed before OLM installs it", name, phrase.Truncate(image, maxShown))
 	}
 	b, err := bundles.RightsOf(objects)
 	if err != nil {
@@ -103,9 +103,9 @@ func forAgent(o *bundles.Object) string {
 	return ""
 }
 
-// ofOwner refuses what could change what bounds the agent: OLM overwrites an object that a bundle brings and that is there
-// already. Into the agent's namespace comes only its own bundle, with nothing that says what the agent may do, and
-// nowhere a cluster-wide role that is named like the agent's.
+// ofOwner refuses what could change what bounds the agent: OLM overwrites an object that a bundle brings and that is
+// there already. Into the agent's namespace comes only its own bundle, with nothing that says what the agent may do,
+// and nowhere a cluster-wide role that is named like the agent's.
 func (p *Policy) ofOwner(name string, b *bundles.Bundle, namespace string) error {
 	isOwn := p.isOwn(namespace)
 	if isOwn && !strings.HasPrefix(name, own.AgentPackage+".") {
@@ -114,8 +114,8 @@ func (p *Policy) ofOwner(name string, b *bundles.Bundle, namespace string) error
 	for _, o := range b.Objects {
 		switch kind := o.GetKind(); {
 		case isOwn && !slices.Contains([]string{kindCSV, "Service", "CustomResourceDefinition"}, kind):
-			return refuse("bundle %s brings %s %s into the agent's namespace, where only the owner of the cluster writes "+
-				"such objects", name, kind, o.GetName())
+			return refuse("bundle %s brings %s %s into the agent's namespace, where only the owner of the cluster "+
+				"writes such objects", name, kind, o.GetName())
 		case (kind == "ClusterRole" || kind == "ClusterRoleBinding") && strings.HasPrefix(o.GetName(), "bellwether-"):
 			return refuse("bundle %s brings %s %s: only the owner of the cluster writes those that are named "+
 				"bellwether-*", name, kind, o.GetName())

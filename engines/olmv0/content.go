@@ -12,6 +12,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/steps"
@@ -29,19 +30,26 @@ func contentsOf(v view.View) (contents, error) {
 	out := contents{}
 	for _, p := range v.Packages {
 		for _, c := range p.Channels {
-			for _, e := range c.Entries {
-				b := p.Bundles[e.Name]
-				if b == nil || !inline[e.Name] {
-					continue
-				}
-				var err error
-				if out[e.Name], err = steps.Of(b.Objects, e.Replaces); err != nil {
-					return nil, fmt.Errorf("read bundle %q: %w", e.Name, err)
-				}
+			if err := out.add(p, c, inline); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return out, nil
+}
+
+func (c contents) add(p *catalogs.Package, channel *catalogs.Channel, inline map[string]bool) error {
+	for _, e := range channel.Entries {
+		b := p.Bundles[e.Name]
+		if b == nil || !inline[e.Name] {
+			continue
+		}
+		var err error
+		if c[e.Name], err = steps.Of(b.Objects, e.Replaces); err != nil {
+			return fmt.Errorf("read bundle %q: %w", e.Name, err)
+		}
+	}
+	return nil
 }
 
 // differs says how a plan differs from what was admitted; empty where it does not, or where that is not known.

@@ -23,20 +23,23 @@ import (
 // between separates the manifests of an input of FuzzModelIsOLM.
 const between = "\n----\n"
 
-// FuzzModelIsOLM gives the same manifests to Bellwether and to OLM's own code. What Bellwether accepts means the same to
-// both: OLM makes the same steps of the text and of what is served of it, they have the rights that the bundle tells,
-// and they do not differ from what is served.
+// FuzzModelIsOLM gives the same manifests to Bellwether and to OLM's own code. What Bellwether accepts means the same
+// to both: OLM makes the same steps of the text and of what is served of it, they have the rights that the bundle
+// tells, and they do not differ from what is served.
 func FuzzModelIsOLM(f *testing.F) {
-	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"r"},"rules":` + grab + `}`
+	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"r"},"rules":` +
+		grab + `}`
 	for _, seed := range [][]string{
-		{harmless}, {greedy}, {greedy, role}, {harmless, kindBy("Kind", greedy)}, {harmless, reference("catalogSourceName")},
+		{harmless}, {greedy}, {greedy, role}, {harmless, kindBy("Kind", greedy)},
+		{harmless, reference("catalogSourceName")},
 		{strings.Replace(harmless, `"install":`, `"install":`+greedyInstall+`,"install":`, 1)},
 		{strings.Replace(greedy, `"rules"`, `"rules":[],"Rules"`, 1)},
 		{strings.Replace(greedy, `"clusterPermissions"`, `"permissions"`, 1), "kind: ConfigMap\napiVersion: v1\n" +
 			"metadata: {name: c}\ndata: {a: &a b, c: *a}\n"},
 		{strings.Replace(greedy, `"serviceAccountName":"echo"`, `"serviceAccountName":"default"`, 1),
 			strings.Replace(role, "ClusterRole", "Role", 1)},
-		{strings.Replace(harmless, `"deployments":[]`, `"deployments":[{"name":"d","spec":{"replicas":9007199254740993}}]`, 1)},
+		{strings.Replace(harmless, `"deployments":[]`,
+			`"deployments":[{"name":"d","spec":{"replicas":9007199254740993}}]`, 1)},
 		{harmless, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"Yg=="},"x":1.0}`},
 	} {
 		f.Add([]byte(strings.Join(seed, between)))
@@ -44,9 +47,8 @@ func FuzzModelIsOLM(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		manifests := bytes.Split(text, []byte(between))
 		b, err := bundles.FromManifests(manifests, nil)
-		if err != nil || slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool { return o.Misspelt() != "" }) ||
-			slices.ContainsFunc(b.Rights(), func(r bundles.Right) bool { return strings.HasSuffix(r.Unknown, "cannot be read") }) {
-			return // a local policy refuses it
+		if err != nil || isRefused(b) {
+			return
 		}
 		served, err := b.Manifests()
 		if err != nil {
@@ -74,6 +76,14 @@ func FuzzModelIsOLM(f *testing.F) {
 	})
 }
 
+// isRefused tells whether a local policy refuses a bundle whatever it permits.
+func isRefused(b *bundles.Bundle) bool {
+	return slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool { return o.Misspelt() != "" }) ||
+		slices.ContainsFunc(b.Rights(), func(r bundles.Right) bool {
+			return strings.HasSuffix(r.Unknown, "cannot be read")
+		})
+}
+
 // stepsOfOLM are those that OLM makes of manifests, of which those in JSON may be the ClusterServiceVersion.
 func stepsOfOLM(name string, manifests [][]byte) ([]*operatorsv1alpha1.Step, error) {
 	b := &api.Bundle{CsvName: name}
@@ -91,18 +101,14 @@ func rulesOf(t *testing.T, rights []bundles.Right) []string {
 	t.Helper()
 	var out []string
 	for _, r := range rights {
-		kind := ""
+		kind, _, _ := strings.Cut(r.Name, " ")
 		switch {
-		case r.Unknown != "":
-			continue
+		case r.Unknown != "" || r.Source == bundles.FromWebhook || r.Source == bundles.FromAPI:
+			continue // no rule of RBAC
 		case r.Source == bundles.FromPermissions:
 			kind = "Role"
 		case r.Source == bundles.FromClusterPermissions:
 			kind = "ClusterRole"
-		case r.Source == bundles.FromRole:
-			kind, _, _ = strings.Cut(r.Name, " ")
-		default:
-			continue // no rule of RBAC
 		}
 		out = append(out, kind+" "+textOf(t, r.Rule))
 	}

@@ -202,8 +202,8 @@ type InstallPlan struct {
 	// Revision of the admission for which it was approved; 0 if it was not
 	// approved by Bellwether.
 	Revision int64
-	// Differs is how its steps differ from Offer.Content, as a clause. It is empty where they do not, and where the plan
-	// is none that MayBeSetGoing.
+	// Differs is how its steps differ from Offer.Content, as a clause. It is empty where they do not, and where the
+	// plan is none that MayBeSetGoing.
 	Differs string
 }
 

@@ -510,7 +510,9 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a plan that differs from the view is deleted": {
-			with(planned("RequiresApproval", v1), func(in *Input) { in.Cluster.InstallPlans[0].Differs = "it differs" }),
+			with(planned("RequiresApproval", v1), func(in *Input) {
+				in.Cluster.InstallPlans[0].Differs = "it differs"
+			}),
 			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},

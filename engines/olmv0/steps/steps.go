@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steps tells whether an InstallPlan installs what a view serves. OLM writes a plan from what it read, and later
-// carries out what the plan says then. Meanwhile the view may have become another one, and whoever may write
+// Package steps tells whether an InstallPlan installs what a view serves. OLM writes a plan from what it read, and
+// later carries out what the plan says then. Meanwhile the view may have become another one, and whoever may write
 // InstallPlans can change the plan.
 //
 // It is pure.
@@ -107,7 +107,8 @@ func csvOf(manifest []byte) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	if err := json.Unmarshal(manifest, csv); err != nil {
 		return nil, err
 	}
-	csv.Namespace, csv.CreationTimestamp, csv.Status = "", metav1.Time{}, operatorsv1alpha1.ClusterServiceVersionStatus{}
+	csv.Namespace, csv.CreationTimestamp = "", metav1.Time{}
+	csv.Status = operatorsv1alpha1.ClusterServiceVersionStatus{}
 	delete(csv.Annotations, annotationProperties)
 	if len(csv.Annotations) == 0 {
 		csv.Annotations = nil
@@ -238,8 +239,8 @@ func (c *comparison) subscription(manifest []byte) error {
 	if err := decode(manifest, &s); err != nil || s.Spec == nil {
 		return errUnreadable
 	}
-	if s.Spec.CatalogSource != c.Source || s.Spec.CatalogSourceNamespace != c.Namespace || s.Spec.StartingCSV != c.CSV ||
-		s.Spec.Config != nil {
+	if s.Spec.CatalogSource != c.Source || s.Spec.CatalogSourceNamespace != c.Namespace ||
+		s.Spec.StartingCSV != c.CSV || s.Spec.Config != nil {
 		return errChanged
 	}
 	return nil

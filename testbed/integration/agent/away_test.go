@@ -125,8 +125,8 @@ func outdatedPlan(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// changedPlan has somebody change a plan of OLM while the agent is away. The agent does not approve it, and has OLM make
-// another one.
+// changedPlan has somebody change a plan of OLM while the agent is away. The agent does not approve it, and has OLM
+// make another one.
 func changedPlan(t *testing.T, c *cluster.Cluster) {
 	h := start(t, c, "away-changed").of(t, "changed")
 	pin := h.pin(line("1.0.0", "1.1.0")...)
