@@ -55,7 +55,7 @@ func (r *PolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	for i := range next.Remove {
 		b := &next.Remove[i]
 		switch err := r.remove(ctx, b); {
-		case errors.Is(err, archive.ErrStore): // which does not stop the others, or the next backup
+		case errors.Is(err, errRefusedFolder): // which does not stop the others, or the next backup
 			r.Recorder.Eventf(install, nil, corev1.EventTypeWarning, v1alpha1.ReasonBackupStoreUnavailable, "Backup",
 				"Backup %s is over the limits of the policy, and not removed: %v", b.Name, err)
 		case err != nil:

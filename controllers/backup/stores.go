@@ -52,9 +52,13 @@ func (s Stores) OpenTaken(ctx context.Context, b *v1alpha1.OperatorBackup) (*blo
 			return s.open(ctx, own, b.Spec.CredentialsSecret)
 		}
 	}
-	return nil, fmt.Errorf("%w: %q is not the folder of this backup of cluster %s in a store that the agent's flag "+
-		"--backup-store allows: %s", archive.ErrStore, b.Status.Location, s.Cluster, strings.Join(s.Allowed, ", "))
+	return nil, fmt.Errorf("%w: %w: %q is not the folder of this backup of cluster %s in a store that the agent's flag "+
+		"--backup-store allows: %s", archive.ErrStore, errRefusedFolder, b.Status.Location, s.Cluster,
+		strings.Join(s.Allowed, ", "))
 }
+
+// errRefusedFolder says that a backup's status names a folder that is not the backup's.
+var errRefusedFolder = errors.New("folder refused")
 
 func (s Stores) locate(b *v1alpha1.OperatorBackup) (string, error) {
 	if len(s.Allowed) == 0 {

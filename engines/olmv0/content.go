@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -46,14 +48,14 @@ func (c contents) add(p *catalogs.Package, channel *catalogs.Channel, inline map
 		}
 		var err error
 		if c[e.Name], err = steps.Of(b.Objects, e.Replaces); err != nil {
-			return fmt.Errorf("read bundle %q: %w", e.Name, err)
+			return fmt.Errorf("%w: read bundle %q: %w", catalogs.ErrInvalidPackage, e.Name, err)
 		}
 	}
 	return nil
 }
 
 // differs says how a plan differs from what was admitted; empty where it does not, or where that is not known.
-func (c contents) differs(live *operatorsv1alpha1.InstallPlan, source string) string {
+func (c contents) differs(live *operatorsv1alpha1.InstallPlan, cluster plan.Cluster) string {
 	of := map[string][]*operatorsv1alpha1.Step{}
 	for _, step := range live.Status.Plan {
 		if step == nil {
@@ -74,7 +76,8 @@ func (c contents) differs(live *operatorsv1alpha1.InstallPlan, source string) st
 		if c[name] == nil {
 			continue
 		}
-		if why := c[name].Differs(steps.Plan{Namespace: live.Namespace, Source: source, CSV: name,
+		if why := c[name].Differs(steps.Plan{Namespace: live.Namespace, Source: cluster.CatalogSource.Name,
+			CSV: name, Installed: slices.ContainsFunc(cluster.CSVs, func(c plan.CSV) bool { return c.Name == name }),
 			Steps: of[name]}); why != "" {
 			return why
 		}
@@ -82,53 +85,74 @@ func (c contents) differs(live *operatorsv1alpha1.InstallPlan, source string) st
 	return ""
 }
 
-// compared keeps how the pending InstallPlan of each install differs from the view. The cache has no manifests, so the
-// plan is read from the API server, once for each of its resource versions.
+// compared keeps how InstallPlans differ from what is served, by install. The cache has no manifests, so a plan is read
+// from the API server, once for each of its resource versions.
 type compared struct {
 	mu   sync.Mutex
-	last map[client.ObjectKey]verdict
+	last map[client.ObjectKey]*verdicts
 }
 
-type verdict struct {
-	plan    plan.Object
-	view    string
-	differs string
+// verdicts are those of one install about the plans that are there, for one view.
+type verdicts struct {
+	view  string
+	plans map[plan.Object]string
+	// first is the first plan that differed in a way.
+	first map[string]types.UID
 }
 
-func newCompared() *compared { return &compared{last: map[client.ObjectKey]verdict{}} }
+func newCompared() *compared { return &compared{last: map[client.ObjectKey]*verdicts{}} }
 
-// add adds to an observation how the plans differ that the agent may have OLM carry out.
+// add adds to an observation how the plans differ that the agent may have OLM carry out. An install is observed by one
+// goroutine at a time.
 func (c *compared) add(ctx context.Context, r *reader, install client.ObjectKey) error {
 	o := r.observation
-	if len(o.Offer.Content) == 0 || o.Cluster.CatalogSource == nil {
+	if o.Offer.ViewHash == "" || o.Offer.Problem != nil || o.Cluster.CatalogSource == nil {
 		return nil
 	}
+	c.mu.Lock()
+	known := c.last[install]
+	if known == nil || known.view != o.Offer.ViewHash {
+		known = &verdicts{view: o.Offer.ViewHash, first: map[string]types.UID{}}
+		c.last[install] = known
+	}
+	c.mu.Unlock()
+	before := known.plans
+	known.plans = map[plan.Object]string{}
 	for i := range o.Cluster.InstallPlans {
 		p := &o.Cluster.InstallPlans[i]
 		if !p.MayBeSetGoing() {
 			continue
 		}
-		c.mu.Lock()
-		last := c.last[install]
-		c.mu.Unlock()
-		if last.plan == p.Object && last.view == o.Offer.ViewHash {
-			p.Differs = last.differs
-			continue
-		}
-		live := &operatorsv1alpha1.InstallPlan{}
-		if err := r.live.Get(ctx, client.ObjectKey{Namespace: r.data.Namespace, Name: p.Name}, live); err != nil {
-			if client.IgnoreNotFound(err) == nil {
+		differs, found := before[p.Object]
+		if !found {
+			live := &operatorsv1alpha1.InstallPlan{}
+			err := r.live.Get(ctx, client.ObjectKey{Namespace: r.data.Namespace, Name: p.Name}, live)
+			if apierrors.IsNotFound(err) {
 				continue // the cache will know soon
 			}
-			return fmt.Errorf("get InstallPlan: %w", err)
+			if err != nil {
+				return fmt.Errorf("get InstallPlan: %w", err)
+			}
+			if *p = installPlanOf(live); !p.MayBeSetGoing() {
+				continue
+			}
+			differs = contents(o.Offer.Content).differs(live, o.Cluster)
 		}
-		*p = installPlanOf(live)
-		p.Differs = contents(o.Offer.Content).differs(live, o.Cluster.CatalogSource.Name)
-		c.mu.Lock()
-		c.last[install] = verdict{plan: p.Object, view: o.Offer.ViewHash, differs: p.Differs}
-		c.mu.Unlock()
+		known.plans[p.Object] = differs
+		p.Compared, p.Differs, p.Repeats = true, differs, known.isRepeated(p.UID, differs)
 	}
 	return nil
+}
+
+// isRepeated tells whether another plan differed in the same way before.
+func (v *verdicts) isRepeated(uid types.UID, differs string) bool {
+	if differs == "" {
+		return false
+	}
+	if _, found := v.first[differs]; !found {
+		v.first[differs] = uid
+	}
+	return v.first[differs] != uid
 }
 
 // forget drops what is known of an install.

@@ -42,7 +42,7 @@ func (in Input) isStale(p InstallPlan) bool {
 // a view that OLM did not read.
 func (in Input) isOutdated(p InstallPlan) bool {
 	ofNext := func(s StepSource) bool { return s.CSV == in.Offer.Next }
-	isWrong := !in.isAdmitted(p) || p.Differs != "" && !in.isNew(p) || slices.ContainsFunc(in.foreignSources(p), ofNext)
+	isWrong := !in.isAdmitted(p) || p.Differs != "" && !p.Repeats && !in.isNew(p) || slices.ContainsFunc(in.foreignSources(p), ofNext)
 	return in.hasUnsubscribed(p) && !in.isNew(p) || isWrong && len(in.ofOtherPackages(p)) == 0
 }
 
@@ -130,7 +130,7 @@ func (d *decision) planApproved(in Input) *finding {
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
 		return d.planFailed(in, *p)
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
-		if !p.Approved && in.isAdmitted(*p) && in.mayApprove(*p) {
+		if !p.Approved && p.Compared && in.isAdmitted(*p) && in.mayApprove(*p) {
 			d.add(Approve, KindInstallPlan, p.Name, p.Object)
 		}
 	}
@@ -145,14 +145,16 @@ func (d *decision) planApproved(in Input) *finding {
 // planDiffers reports a plan that would install something else than the view serves. One that waits for its approval is
 // deleted, since OLM may have made it from an earlier view.
 func (d *decision) planDiffers(namespace string, p InstallPlan) *finding {
-	if !p.Approved {
+	if !p.Approved && !p.Repeats {
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
 			"InstallPlan %s/%s is not approved: %s. It is deleted, and OLM makes another one of what is served.",
 			namespace, p.Name, p.Differs)}
 	}
 	return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem, message: fmt.Sprintf(
-		"InstallPlan %s/%s failed, and is not tried again: %s. Find out who changed it, and delete it; or admit "+
-			"another version.", namespace, p.Name, p.Differs)}
+		"InstallPlan %s/%s does not install what is served, and OLM is not made to carry it out: %s. Either somebody "+
+			"changes it, or the catalog serves another content of that version than before, or OLM of this cluster does "+
+			"not know all that the bundle has. Admit another version, or install it by hand.",
+		namespace, p.Name, p.Differs)}
 }
 
 func phaseName(phase string) string {
@@ -170,6 +172,11 @@ func (d *decision) planFailed(in Input, p InstallPlan) *finding {
 	tried := p.FailedAt.Sub(in.Install.Spec.Admission.AdmittedAt.Time)
 	wait := min(max(tried, retryPlanMin), retryPlanMax)
 	due := p.FailedAt.Add(wait).Sub(in.Now)
+	if !p.Compared {
+		return &finding{stalled: true, reason: v1alpha1.ReasonPlanFailed, recheck: recheckProblem, message: fmt.Sprintf(
+			"InstallPlan %s failed %s. It is tried again once the catalog can be read.",
+			p.Name, strings.TrimSuffix(p.Failure, "."))}
+	}
 	if due <= 0 {
 		d.add(Retry, KindInstallPlan, p.Name, p.Object)
 		due = recheckSoon

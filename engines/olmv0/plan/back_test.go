@@ -44,7 +44,7 @@ func backPlanned() Input {
 	in.Cluster.CSVs[0].Replaces = ""
 	in.View.Hash = "view-back"
 	in.Cluster.Subscriptions[0].CurrentCSV, in.Cluster.Subscriptions[0].Plan = v1, "uid-3"
-	in.Cluster.InstallPlans = append(in.Cluster.InstallPlans, InstallPlan{Name: "install-3",
+	in.Cluster.InstallPlans = append(in.Cluster.InstallPlans, InstallPlan{Name: "install-3", Compared: true,
 		Phase: "RequiresApproval", CSVs: []string{v1}, Created: now, Object: Object{UID: "uid-3"}})
 	return in
 }

@@ -25,7 +25,7 @@ func upgradePlanned() Input {
 	in.Offer.Rollback = registryv1.RollbackNeedsBackup
 	in.Cluster.Subscriptions[0].CurrentCSV = v2
 	in.Cluster.InstallPlans = append(in.Cluster.InstallPlans,
-		InstallPlan{Name: "install-2", Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
+		InstallPlan{Name: "install-2", Compared: true, Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
 	return in
 }
 

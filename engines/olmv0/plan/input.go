@@ -202,9 +202,13 @@ type InstallPlan struct {
 	// Revision of the admission for which it was approved; 0 if it was not
 	// approved by Bellwether.
 	Revision int64
-	// Differs is how its steps differ from Offer.Content, as a clause. It is empty where they do not, and where the
-	// plan is none that MayBeSetGoing.
+	// Compared says that its steps were compared with Offer.Content, as far as that has the bundles. It is so only of a
+	// plan that MayBeSetGoing.
+	Compared bool
+	// Differs is how its steps differ, as a clause; empty where they do not.
 	Differs string
+	// Repeats says that an earlier plan differed from the same view in the same way, and OLM made this one since.
+	Repeats bool
 }
 
 // MayBeSetGoing tells whether the agent can have OLM carry the plan out, by an approval or by trying it again.

@@ -62,7 +62,7 @@ func served() Input {
 func planned(phase string, csvs ...string) Input {
 	in := served()
 	in.Cluster.Subscriptions[0].CurrentCSV = v1
-	in.Cluster.InstallPlans = []InstallPlan{{Name: "install-1", Phase: phase, CSVs: csvs,
+	in.Cluster.InstallPlans = []InstallPlan{{Name: "install-1", Phase: phase, CSVs: csvs, Compared: true,
 		Created: now.Add(-10 * time.Second)}}
 	return in
 }
@@ -200,7 +200,7 @@ func TestNext(t *testing.T) {
 			with(upgrading(), func(in *Input) {
 				in.Offer.Blocked, in.Offer.Path, in.Offer.Next, in.Offer.Admitted = "it loses data", nil, "", nil
 				in.Cluster.InstallPlans = append(in.Cluster.InstallPlans,
-					InstallPlan{Name: "install-2", Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
+					InstallPlan{Name: "install-2", Compared: true, Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
 			}),
 			want{Actions: []Action{act(Delete, KindInstallPlan, "install-2")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
@@ -515,6 +515,16 @@ func TestNext(t *testing.T) {
 			}),
 			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
+		},
+		"a plan that OLM makes again though it differs is neither approved nor deleted": {
+			with(planned("RequiresApproval", v1), func(in *Input) {
+				in.Cluster.InstallPlans[0].Differs, in.Cluster.InstallPlans[0].Repeats = "it differs", true
+			}),
+			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a plan that was not compared is not approved": {
+			with(planned("RequiresApproval", v1), func(in *Input) { in.Cluster.InstallPlans[0].Compared = false }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a new plan that differs from the view waits: the view may be the newer one": {
 			with(planned("RequiresApproval", v1), func(in *Input) {

@@ -166,17 +166,20 @@ func (in Input) pending() *InstallPlan {
 // resolved waits for an InstallPlan for the next hop, and deletes those that
 // OLM made for another one: OLM never supersedes them (olm.md, fact 5).
 func (d *decision) resolved(in Input) *finding {
-	removed := false
+	removed := ""
 	for _, p := range in.Cluster.InstallPlans {
 		if in.isStale(p) {
 			d.add(Delete, KindInstallPlan, p.Name, p.Object)
-			removed = true
+			removed = "An InstallPlan for another version was deleted; OLM resolves again."
+			if p.Differs != "" {
+				removed = fmt.Sprintf("InstallPlan %s was deleted: %s. OLM makes another one of what is served.", p.Name,
+					p.Differs)
+			}
 		}
 	}
 	switch {
-	case removed:
-		return &finding{reason: v1alpha1.ReasonProgressing,
-			message: "An InstallPlan for another version was deleted; OLM resolves again.", recheck: recheckSoon}
+	case removed != "":
+		return &finding{reason: v1alpha1.ReasonProgressing, message: removed, recheck: recheckSoon}
 	case in.Offer.Next == "" || in.pending() != nil || in.hasCSV(in.Offer.Next):
 		d.resolveAgain(in)
 		return nil

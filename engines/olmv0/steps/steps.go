@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,7 +39,8 @@ const annotationProperties = "operatorframework.io/properties"
 type Bundle struct {
 	csv      digest
 	replaces string
-	objects  map[object]digest
+	// objects are the digests of the manifests, and how often each is there.
+	objects map[object]map[digest]int
 	// accounts are those that OLM makes, and grants the rules that it gives them, each as often as it does.
 	accounts map[string]bool
 	grants   map[grant]int
@@ -46,7 +48,9 @@ type Bundle struct {
 
 type digest = [sha256.Size]byte
 
-type object struct{ kind, name string }
+type object struct{ group, kind, name string }
+
+func (o object) String() string { return o.kind + " " + o.name }
 
 // grant is a list of rules that OLM makes a role of, and a binding for one account.
 type grant struct {
@@ -58,7 +62,7 @@ type grant struct {
 // Of returns the bundle that a view serves with these manifests, as a successor of another one where replaces is not
 // empty. The error wraps bundles.ErrNotBundle.
 func Of(manifests [][]byte, replaces string) (*Bundle, error) {
-	b := &Bundle{replaces: replaces, objects: map[object]digest{}, accounts: map[string]bool{}, grants: map[grant]int{}}
+	b := &Bundle{replaces: replaces, objects: map[object]map[digest]int{}, accounts: map[string]bool{}, grants: map[grant]int{}}
 	for _, manifest := range manifests {
 		content, err := untrusted.Object(manifest)
 		if err != nil {
@@ -72,9 +76,14 @@ func Of(manifests [][]byte, replaces string) (*Bundle, error) {
 			continue
 		}
 		at := objectOf(content)
-		if b.objects[at], err = sum(content); err != nil {
+		d, err := sum(content)
+		if err != nil {
 			return nil, err
 		}
+		if b.objects[at] == nil {
+			b.objects[at] = map[digest]int{}
+		}
+		b.objects[at][d]++
 	}
 	return b, nil
 }
@@ -118,13 +127,18 @@ func csvOf(manifest []byte) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 
 func objectOf(content map[string]any) object {
 	kind, _ := content["kind"].(string)
+	version, _ := content["apiVersion"].(string)
+	group, _, hasGroup := strings.Cut(version, "/")
+	if !hasGroup {
+		group = ""
+	}
 	metadata, _ := content["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	generated, _ := metadata["generateName"].(string)
 	if kind == "Secret" {
 		kind = kindBundleSecret
 	}
-	return object{kind, cmp.Or(name, generated)}
+	return object{group, kind, cmp.Or(name, generated)}
 }
 
 func sum(content any) (digest, error) {
@@ -137,14 +151,17 @@ type Plan struct {
 	// Namespace is that of the plan, and Source the name of the CatalogSource there that serves the view.
 	Namespace, Source string
 	CSV               string
-	Steps             []*operatorsv1alpha1.Step
+	// Installed says that the ClusterServiceVersion is on the cluster already.
+	Installed bool
+	Steps     []*operatorsv1alpha1.Step
 }
 
 // Differs says, as a clause, how a plan differs from what the view serves of its ClusterServiceVersion; empty where it
 // does not. What a step is named and labelled that OLM made for permissions is not compared, since versions of OLM do
 // that in different ways: what it gives is.
 func (b *Bundle) Differs(p Plan) string {
-	c := comparison{Bundle: b, Plan: p, seen: map[object]bool{}, roles: map[object]digest{}, granted: map[grant]int{}}
+	c := comparison{Bundle: b, Plan: p, seen: map[object]map[digest]int{}, roles: map[role]digest{},
+		granted: map[grant]int{}}
 	for _, step := range p.Steps {
 		if err := c.step(step); err != nil {
 			return fmt.Sprintf("its step %s %s %s", step.Resource.Kind, step.Resource.Name, err)
@@ -158,15 +175,18 @@ type comparison struct {
 	*Bundle
 	Plan
 	csvs     int
-	seen     map[object]bool
-	roles    map[object]digest
+	seen     map[object]map[digest]int
+	roles    map[role]digest
 	bindings []binding
 	granted  map[grant]int
 }
 
+// role is one that OLM made for permissions.
+type role struct{ kind, name string }
+
 // binding is one that OLM made for permissions.
 type binding struct {
-	role    object
+	role    role
 	account string
 	cluster bool
 }
@@ -174,7 +194,7 @@ type binding struct {
 var (
 	errChanged    = errors.New("is not as the bundle has it")
 	errUnreadable = errors.New("cannot be read")
-	errReference  = errors.New("is what a ConfigMap of the cluster has when OLM carries the plan out")
+	errReference  = errors.New("names a ConfigMap, whose content OLM would install instead")
 	errTwice      = errors.New("is there twice")
 )
 
@@ -190,18 +210,16 @@ func (c *comparison) step(step *operatorsv1alpha1.Step) error {
 			return errReference
 		}
 	}
-	at := object{step.Resource.Kind, step.Resource.Name}
+	at := object{step.Resource.Group, step.Resource.Kind, step.Resource.Name}
 	if at.kind == operatorsv1alpha1.ClusterServiceVersionKind {
 		return c.csv(manifest)
 	}
-	if want, ok := c.objects[at]; ok {
-		if got, err := sum(content); err == nil && got == want {
-			if c.seen[at] {
-				return errTwice
-			}
-			c.seen[at] = true
-			return nil
+	if d, err := sum(content); err == nil && c.seen[at][d] < c.objects[at][d] {
+		if c.seen[at] == nil {
+			c.seen[at] = map[digest]int{}
 		}
+		c.seen[at][d]++
+		return nil
 	}
 	switch at.kind {
 	case operatorsv1alpha1.SubscriptionKind:
@@ -209,9 +227,9 @@ func (c *comparison) step(step *operatorsv1alpha1.Step) error {
 	case "ServiceAccount":
 		return c.account(manifest)
 	case "Role", "ClusterRole":
-		return c.role(at, manifest)
+		return c.role(role{at.kind, at.name}, manifest)
 	case "RoleBinding", "ClusterRoleBinding":
-		return c.binding(at, manifest)
+		return c.binding(at.kind, manifest)
 	default:
 		return errChanged
 	}
@@ -223,7 +241,9 @@ func (c *comparison) csv(manifest []byte) error {
 		return errUnreadable
 	}
 	c.csvs++
-	if csv.Spec.Replaces != "" && csv.Spec.Replaces != c.replaces {
+	// A view of what is installed has no predecessor any more, and OLM never changes a ClusterServiceVersion that is
+	// there.
+	if csv.Spec.Replaces != "" && csv.Spec.Replaces != c.replaces && !c.Installed {
 		return fmt.Errorf("replaces %s, and the view has it replace %q", csv.Spec.Replaces, c.replaces)
 	}
 	csv.Spec.Replaces = ""
@@ -260,23 +280,27 @@ func (c *comparison) account(manifest []byte) error {
 }
 
 // role takes a role that OLM made for permissions.
-func (c *comparison) role(at object, manifest []byte) error {
+func (c *comparison) role(at role, manifest []byte) error {
 	var role rbacv1.ClusterRole // a Role has no other fields
 	if err := decode(manifest, &role); err != nil {
 		return errUnreadable
 	}
-	if _, twice := c.roles[at]; twice {
-		return errTwice
-	}
 	if role.Name != at.name || !c.isMade(role.ObjectMeta) || role.AggregationRule != nil {
 		return errChanged
 	}
-	var err error
-	c.roles[at], err = sum(role.Rules)
-	return err
+	d, err := sum(role.Rules)
+	if err != nil {
+		return err
+	}
+	// OLM makes two of one name where the bundle asks for the same twice.
+	if known, found := c.roles[at]; found && known != d {
+		return errTwice
+	}
+	c.roles[at] = d
+	return nil
 }
 
-func (c *comparison) binding(at object, manifest []byte) error {
+func (c *comparison) binding(kind string, manifest []byte) error {
 	var b rbacv1.ClusterRoleBinding // a RoleBinding has the same fields
 	if err := decode(manifest, &b); err != nil {
 		return errUnreadable
@@ -287,14 +311,15 @@ func (c *comparison) binding(at object, manifest []byte) error {
 	if s := b.Subjects[0]; s.Kind != rbacv1.ServiceAccountKind || s.APIGroup != "" || s.Namespace != c.Namespace {
 		return errChanged
 	}
-	c.bindings = append(c.bindings, binding{object{b.RoleRef.Kind, b.RoleRef.Name}, b.Subjects[0].Name,
-		at.kind == "ClusterRoleBinding"})
+	c.bindings = append(c.bindings, binding{role{b.RoleRef.Kind, b.RoleRef.Name}, b.Subjects[0].Name,
+		kind == "ClusterRoleBinding"})
 	return nil
 }
 
-// namedAfter is how much of the name of a ClusterServiceVersion is in those of the roles and bindings that OLM makes
-// for it. It writes to what has such a name already.
-const namedAfter = 30
+// namedAfter is how much of the name of a ClusterServiceVersion is at least in those of the roles and bindings that OLM
+// makes for it: a name has 63 characters, of which a hyphen and a hash take up to 39 (generateName in
+// pkg/controller/registry/resolver/rbac.go). OLM writes to what has such a name already.
+const namedAfter = 63 - 39
 
 // isMade tells whether metadata is that of a role or binding that OLM makes for permissions.
 func (c *comparison) isMade(m metav1.ObjectMeta) bool {
@@ -306,12 +331,18 @@ func (c *comparison) isOLMs(m metav1.ObjectMeta) bool {
 	if m.Namespace != "" && m.Namespace != c.Namespace {
 		return false
 	}
-	for label := range m.Labels {
-		if !strings.HasPrefix(label, "olm.") && !strings.HasPrefix(label, "operators.coreos.com/") {
+	ofOLM := map[string]string{"olm.owner": c.CSV, "olm.owner.namespace": c.Namespace,
+		"olm.owner.kind": operatorsv1alpha1.ClusterServiceVersionKind, "olm.managed": "true"}
+	for label, value := range m.Labels {
+		if want, known := ofOLM[label]; label != "olm.permissions.hash" && (!known || want != value) {
 			return false
 		}
 	}
-	return len(m.Annotations) == 0 && len(m.Finalizers) == 0
+	isOwned := func(r metav1.OwnerReference) bool {
+		return r.Kind == operatorsv1alpha1.ClusterServiceVersionKind && r.Name == c.CSV
+	}
+	return len(m.Annotations) == 0 && len(m.Finalizers) == 0 &&
+		!slices.ContainsFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool { return !isOwned(r) })
 }
 
 // decode decodes what OLM encoded. It refuses fields that the type does not have.
@@ -325,7 +356,7 @@ func decode(manifest []byte, into any) error {
 
 // whole compares what no step says by itself.
 func (c *comparison) whole() string {
-	used := map[object]bool{}
+	used := map[role]bool{}
 	for _, b := range c.bindings {
 		rules, found := c.roles[b.role]
 		g := grant{b.account, b.cluster, rules}
@@ -336,33 +367,25 @@ func (c *comparison) whole() string {
 		used[b.role] = true
 		c.granted[g]++
 	}
-	for _, role := range sorted(c.roles) {
+	var problems []string
+	for role := range c.roles {
 		if !used[role] {
-			return fmt.Sprintf("it has %s %s, and the bundle does not", role.kind, role.name)
+			problems = append(problems, fmt.Sprintf("it has %s %s, and the bundle does not", role.kind, role.name))
 		}
 	}
-	for _, o := range sorted(c.objects) {
-		if !c.seen[o] {
-			return fmt.Sprintf("it lacks %s %s", o.kind, o.name)
+	for o, manifests := range c.objects {
+		if !maps.Equal(c.seen[o], manifests) {
+			problems = append(problems, fmt.Sprintf("it lacks %s", o))
 		}
 	}
 	switch {
+	case len(problems) > 0:
+		return slices.Min(problems)
 	case c.csvs != 1:
 		return fmt.Sprintf("it has %d steps with the ClusterServiceVersion", c.csvs)
-	case len(c.granted) < len(c.grants):
+	case !maps.Equal(c.granted, c.grants):
 		return "it lacks permissions that the bundle asks for"
 	default:
 		return ""
 	}
-}
-
-func sorted[V any](objects map[object]V) []object {
-	var out []object
-	for o := range objects {
-		out = append(out, o)
-	}
-	slices.SortFunc(out, func(a, b object) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
-	})
-	return out
 }

@@ -33,10 +33,11 @@ const (
 		`"labels":{"rbac.authorization.k8s.io/aggregate-to-view":"true"}},"rules":[]}`
 )
 
-// planOf is what OLM itself makes of a bundle, and of a dependency that nothing subscribes to.
+// planOf is what OLM itself makes of a bundle, and of a dependency that nothing subscribes to. The first manifest is the
+// ClusterServiceVersion.
 func planOf(t *testing.T, manifests ...string) []*operatorsv1alpha1.Step {
 	t.Helper()
-	out, err := resolver.NewStepsFromBundle(&api.Bundle{CsvName: "echo.v1.0.0", CsvJson: csv, Object: manifests,
+	out, err := resolver.NewStepsFromBundle(&api.Bundle{CsvName: "echo.v1.0.0", CsvJson: manifests[0], Object: manifests,
 		Properties: []*api.Property{{Type: "olm.package", Value: `{"packageName":"echo","version":"1.0.0"}`}}},
 		"team", "echo.v0.9.0", "bellwether-echo", "team")
 	if err != nil {
@@ -102,11 +103,11 @@ func TestPlansAreApprovedByContent(t *testing.T) {
 		"a changed label":                               {edit("ClusterRole", "aggregate-to-view", "aggregate-to-edit"), "ClusterRole reader is not as"},
 		"an object less":                                {without("ConfigMap"), "it lacks ConfigMap settings"},
 		"another object":                                {added("ConfigMap", strings.Replace(configMap, "settings", "more", 1)), "ConfigMap more is not as"},
-		"an object twice":                               {added("ConfigMap", configMap), "is there twice"},
+		"an object twice":                               {added("ConfigMap", configMap), "ConfigMap settings is not as"},
 		"an object by another kind":                     {added("Service", configMap), "Service settings is not as"},
 		"a foreign Secret":                              {added("Secret", `{}`), "Secret  is not as"},
 		"what a ConfigMap has": {edit("ConfigMap", `"kind"`, `"name":"c","namespace":"team","catalogSourceName":"c",`+
-			`"catalogSourceNamespace":"team","kind"`), "is what a ConfigMap of the cluster has"},
+			`"catalogSourceNamespace":"team","kind"`), "names a ConfigMap, whose content"},
 		"more rules": {edit("Role", `"pods"`, `"pods","secrets"`), "and the bundle does not"},
 		"rules for another account": {edit("RoleBinding", `"name":"echo","namespace"`, `"name":"other","namespace"`),
 			"gives service account other the rules of"},
@@ -140,5 +141,71 @@ func TestPlansAreApprovedByContent(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.says)
 			}
 		})
+	}
+}
+
+// TestWhatOLMMakesDoesNotDiffer: what honest bundles have must not keep OLM from installing them.
+func TestWhatOLMMakesDoesNotDiffer(t *testing.T) {
+	const twice = `{"serviceAccountName":"other","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`
+	monitor := `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"},"spec":{}}`
+	named := func(length int) string { return strings.Repeat("a", length-len(".v1.0.0")) + ".v1.0.0" }
+	for name, test := range map[string]struct {
+		csv       string
+		manifests []string
+	}{
+		"a name that OLM just keeps": {csv: named(24)},
+		"a name that it cuts":        {csv: named(25)},
+		"a longer one":               {csv: named(26)},
+		"a long one":                 {csv: named(60)},
+		"a permission twice":         {manifests: []string{strings.Replace(csv, twice, twice+","+twice, 1)}},
+		"a manifest twice":           {manifests: []string{csv, configMap, configMap}},
+		"a kind of two APIs": {manifests: []string{csv, monitor,
+			strings.Replace(monitor, "monitoring.coreos.com", "monitoring.rhobs", 1)}},
+		"generated names": {manifests: []string{csv, strings.Replace(configMap, `"name"`, `"generateName"`, 1)}},
+		"the account default": {manifests: []string{strings.ReplaceAll(csv, `"serviceAccountName":"other"`,
+			`"serviceAccountName":"default"`)}},
+		"no account": {manifests: []string{strings.ReplaceAll(csv, `"serviceAccountName":"other"`,
+			`"serviceAccountName":""`)}},
+		"numbers": {manifests: []string{csv, strings.Replace(configMap, `"data"`, `"a":1.0,"b":9007199254740993,"data"`, 1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if len(test.manifests) == 0 {
+				test.manifests = []string{csv, configMap, secret, role}
+			}
+			if test.csv == "" {
+				test.csv = "echo.v1.0.0"
+			}
+			var served [][]byte
+			for i, m := range test.manifests {
+				test.manifests[i] = strings.ReplaceAll(m, "echo.v1.0.0", test.csv)
+				served = append(served, []byte(test.manifests[i]))
+			}
+			plan := planOf(t, test.manifests...)
+			b, err := steps.Of(served, "echo.v0.9.0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := b.Differs(steps.Plan{Namespace: "team", Source: "bellwether-echo", CSV: test.csv,
+				Steps: plan[:len(plan)-1]}) // without the Subscription, which names another one
+			if got != "" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestReplacesOfWhatIsInstalled: a view of what is installed has no predecessor, and its plan may have failed half way.
+func TestReplacesOfWhatIsInstalled(t *testing.T) {
+	b, err := steps.Of([][]byte{[]byte(csv)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := steps.Plan{Namespace: "team", Source: "bellwether-echo", CSV: "echo.v1.0.0", Steps: planOf(t, csv)}
+	if got := b.Differs(p); !strings.Contains(got, "replaces echo.v0.9.0") {
+		t.Errorf("before it is installed: %q", got)
+	}
+	p.Installed = true
+	if got := b.Differs(p); got != "" {
+		t.Errorf("when it is: %q", got)
 	}
 }
