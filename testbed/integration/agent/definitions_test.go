@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -191,9 +192,13 @@ func (h *harness) refusesToPutBack(change func(csv, crd object)) {
 	h.must(err)
 	older := &unstructured.Unstructured{}
 	h.must(older.UnmarshalJSON(text))
-	older.SetResourceVersion(h.definition().ResourceVersion)
-	_, err = h.dynamic().Client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).
-		Update(h.t.Context(), older, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	definitions := h.dynamic().Client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource(
+		"customresourcedefinitions"))
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { // others write it too
+		older.SetResourceVersion(h.definition().ResourceVersion)
+		_, err := definitions.Update(h.t.Context(), older, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
 	if err == nil || !strings.Contains(err.Error(), "status.storedVersions") {
 		h.t.Errorf("the older definition was not refused because of status.storedVersions: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -188,17 +189,26 @@ func (h *harness) install(t *testing.T, cluster string, operator v1alpha1.Operat
 	return install
 }
 
-// hold and letGo are what an agent does with its finalizer.
+// hold and letGo are what an agent does with its finalizer, while the hub writes too.
 func (a *agent) hold(t *testing.T, install *v1alpha1.OperatorInstall) {
 	t.Helper()
-	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(install), install))
-	must(t, kit.AddFinalizer(t.Context(), a, install, v1alpha1.FinalizerAgent))
+	a.finalize(t, install, kit.AddFinalizer)
 }
 
 func (a *agent) letGo(t *testing.T, install *v1alpha1.OperatorInstall) {
 	t.Helper()
-	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(install), install))
-	must(t, kit.RemoveFinalizer(t.Context(), a, install, v1alpha1.FinalizerAgent))
+	a.finalize(t, install, kit.RemoveFinalizer)
+}
+
+func (a *agent) finalize(t *testing.T, install *v1alpha1.OperatorInstall,
+	change func(context.Context, client.Client, client.Object, string) error) {
+	t.Helper()
+	must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := a.Get(t.Context(), client.ObjectKeyFromObject(install), install); err != nil {
+			return err
+		}
+		return change(t.Context(), a, install, v1alpha1.FinalizerAgent)
+	}))
 }
 
 // deleted waits until the hub deleted the install, and returns it as it then is.

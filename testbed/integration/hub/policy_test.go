@@ -171,7 +171,7 @@ func TestAgentMayNoMore(t *testing.T) {
 		install.Finalizers = finalizers
 		must(t, h.Patch(ctx, install, client.MergeFrom(before), client.FieldOwner("velero")))
 	}
-	must(t, kit.RemoveFinalizer(ctx, a, install, v1alpha1.FinalizerAgent))
+	a.letGo(t, install)
 }
 
 // takeFields has the writer of an install own nothing but its cluster.
