@@ -106,12 +106,6 @@ func Build(in Input) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	for _, p := range parts {
-		// Without a next hop everything is served in full, so that OLM can put back what somebody deleted. The next hop
-		// itself is served in full until it is what is installed: its CSV is there long before that.
-		present := p.bundle.Name == in.Installed.Name || slices.Contains(in.Present, p.bundle.Name)
-		p.stub = p.stub || (in.Next != "" && in.Next != p.bundle.Name && present)
-	}
 	inlineBytes, err := choose(parts, in.MaxInline)
 	if err != nil {
 		return View{}, err
@@ -131,8 +125,8 @@ func Build(in Input) (View, error) {
 	return v, err
 }
 
-// Dependencies returns the names of the bundles that Build takes from Others, by package. Their manifests need not be
-// known. Errors are those of Build.
+// Dependencies returns the names of the bundles that Build takes from Others and serves in full, by package. Their
+// manifests need not be known. Errors are those of Build.
 func Dependencies(in Input) (map[string][]string, error) {
 	_, parts, _, err := partsOf(in.withoutHop())
 	if err != nil {
@@ -140,7 +134,7 @@ func Dependencies(in Input) (map[string][]string, error) {
 	}
 	names := map[string][]string{}
 	for _, p := range parts {
-		if p.pkg.Name != in.Package.Name {
+		if p.pkg.Name != in.Package.Name && !p.stub {
 			names[p.pkg.Name] = append(names[p.pkg.Name], p.bundle.Name)
 		}
 	}
@@ -166,6 +160,12 @@ func partsOf(in Input) (*catalogs.Channel, []*part, []string, error) {
 		return nil, nil, nil, err
 	}
 	parts, unresolved, err := resolve(own, in.Others, in.Present)
+	for _, p := range parts {
+		// Without a next hop everything is served in full, so that OLM can put back what somebody deleted. The next hop
+		// itself is served in full until it is what is installed: its CSV is there long before that.
+		present := p.bundle.Name == in.Installed.Name || slices.Contains(in.Present, p.bundle.Name)
+		p.stub = p.stub || (in.Next != "" && in.Next != p.bundle.Name && present)
+	}
 	return c, parts, unresolved, err
 }
 

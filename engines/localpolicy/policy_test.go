@@ -358,7 +358,7 @@ func TestImages(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0", 64)
 	refused(t, p.Bundle("echo", "", objects, "echo", ""), "")
 	refused(t, p.Bundle("echo", "quay.io/team/bundle"+digest, objects, "echo", ""),
-		"unpack it from quay.io/team/bundle"+digest+" into a ConfigMap")
+		"would unpack quay.io/team/bundle"+digest+" into a ConfigMap")
 	p = parse(t, "allowedRegistries: [registry.example.com]") // where the Deployment's image is
 	for where, change := range map[string]func(spec, pod object){
 		"a related image": func(spec, _ object) {

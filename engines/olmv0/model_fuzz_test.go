@@ -6,6 +6,7 @@ package olmv0
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/steps"
 )
 
@@ -40,40 +42,74 @@ func FuzzModelIsOLM(f *testing.F) {
 			strings.Replace(role, "ClusterRole", "Role", 1)},
 		{strings.Replace(harmless, `"deployments":[]`,
 			`"deployments":[{"name":"d","spec":{"replicas":9007199254740993}}]`, 1)},
+		{strings.Replace(greedy, `"name":"echo.v1.0.0"`, `"name":"`+strings.Repeat("echo.", 12)+`v1.0.0"`, 1)},
+		{strings.Replace(greedy, `"clusterPermissions":[`, `"clusterPermissions":[{"serviceAccountName":"echo","rules":`+
+			grab+`},`, 1), role, role},
 		{harmless, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"Yg=="},"x":1.0}`},
 	} {
 		f.Add([]byte(strings.Join(seed, between)))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		manifests := bytes.Split(text, []byte(between))
-		b, err := bundles.FromManifests(manifests, nil)
-		if err != nil || isRefused(b) {
-			return
+	f.Fuzz(func(t *testing.T, text []byte) { comparesWithOLM(t, bytes.Split(text, []byte(between))) })
+}
+
+// TestPublishedBundlesAreApproved gives bundles that others published to both.
+func TestPublishedBundlesAreApproved(t *testing.T) {
+	for _, name := range bundletest.Names(t) {
+		if !comparesWithOLM(t, filesOf(t, name)) {
+			t.Errorf("OLM or Bellwether does not take %s", name)
 		}
-		served, err := b.Manifests()
+	}
+}
+
+func filesOf(t *testing.T, name string) [][]byte {
+	t.Helper()
+	var manifests [][]byte
+	files := bundletest.Files(t, name)
+	paths, err := fs.Glob(files, "manifests/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := fs.ReadFile(files, path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := stepsOfOLM(b.Name, served)
-		if err != nil {
-			return // OLM installs nothing
+		manifests = append(manifests, text)
+	}
+	return manifests
+}
+
+// comparesWithOLM tells whether both can do something with the manifests.
+func comparesWithOLM(t *testing.T, manifests [][]byte) bool {
+	t.Helper()
+	b, err := bundles.FromManifests(manifests, nil)
+	if err != nil || isRefused(b) {
+		return false
+	}
+	served, err := b.Manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := stepsOfOLM(b.Name, served)
+	if err != nil {
+		return false
+	}
+	if raw, err := stepsOfOLM(b.Name, manifests); err == nil {
+		if diff := cmp.Diff(raw, plan); diff != "" {
+			t.Errorf("OLM reads what is served in another way (-text +served):\n%s", diff)
 		}
-		if raw, err := stepsOfOLM(b.Name, manifests); err == nil {
-			if diff := cmp.Diff(raw, plan); diff != "" {
-				t.Errorf("OLM reads what is served in another way (-text +served):\n%s", diff)
-			}
-		}
-		if diff := cmp.Diff(rulesOf(t, b.Rights()), rulesOfOLM(t, plan)); diff != "" {
-			t.Errorf("rights (-bundle +OLM):\n%s", diff)
-		}
-		content, err := steps.Of(served, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if why := content.Differs(steps.Plan{Namespace: "echo", Source: "c", CSV: b.Name, Steps: plan}); why != "" {
-			t.Errorf("what OLM makes of what is served differs from it: %s", why)
-		}
-	})
+	}
+	if diff := cmp.Diff(rulesOf(t, b.Rights()), rulesOfOLM(t, plan)); diff != "" {
+		t.Errorf("rights (-bundle +OLM):\n%s", diff)
+	}
+	content, err := steps.Of(served, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := content.Differs(steps.Plan{Namespace: "echo", Source: "c", CSV: b.Name, Steps: plan}); why != "" {
+		t.Errorf("what OLM makes of what is served differs from it: %s", why)
+	}
+	return true
 }
 
 // isRefused tells whether a local policy refuses a bundle whatever it permits.
