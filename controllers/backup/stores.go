@@ -52,8 +52,8 @@ func (s Stores) OpenTaken(ctx context.Context, b *v1alpha1.OperatorBackup) (*blo
 			return s.open(ctx, own, b.Spec.CredentialsSecret)
 		}
 	}
-	return nil, fmt.Errorf("%w: %w: %q is not the folder of this backup of cluster %s in a store that the agent's flag "+
-		"--backup-store allows: %s", archive.ErrStore, errRefusedFolder, b.Status.Location, s.Cluster,
+	return nil, fmt.Errorf("%w: %w: %q is not the folder of this backup of cluster %s in a store that the agent's "+
+		"flag --backup-store allows: %s", archive.ErrStore, errRefusedFolder, b.Status.Location, s.Cluster,
 		strings.Join(s.Allowed, ", "))
 }
 

@@ -44,7 +44,8 @@ func (p *Policy) Bundle(name, image string, objects [][]byte, namespace string,
 	}
 	if image != "" {
 		return refuse("bundle %s, with what it needs, is too large for an InstallPlan, so OLM would unpack %s into a "+
-			"ConfigMap, and what is there can be changed before OLM installs it", name, phrase.Truncate(image, maxShown))
+			"ConfigMap, and what is there can be changed before OLM installs it", name,
+			phrase.Truncate(image, maxShown))
 	}
 	b, err := bundles.RightsOf(objects)
 	if err != nil {

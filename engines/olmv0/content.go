@@ -110,38 +110,50 @@ func (c *compared) add(ctx context.Context, r *reader, install client.ObjectKey)
 		return nil
 	}
 	c.mu.Lock()
-	known := c.last[install]
-	if known == nil || known.view != o.Offer.ViewHash {
-		known = &verdicts{view: o.Offer.ViewHash, first: map[string]types.UID{}}
-		c.last[install] = known
+	v := c.last[install]
+	if v == nil || v.view != o.Offer.ViewHash {
+		v = &verdicts{view: o.Offer.ViewHash, first: map[string]types.UID{}}
+		c.last[install] = v
 	}
 	c.mu.Unlock()
-	before := known.plans
-	known.plans = map[plan.Object]string{}
+	before := v.plans
+	v.plans = map[plan.Object]string{}
 	for i := range o.Cluster.InstallPlans {
 		p := &o.Cluster.InstallPlans[i]
 		if !p.MayBeSetGoing() {
 			continue
 		}
-		differs, found := before[p.Object]
-		if !found {
-			live := &operatorsv1alpha1.InstallPlan{}
-			err := r.live.Get(ctx, client.ObjectKey{Namespace: r.data.Namespace, Name: p.Name}, live)
-			if apierrors.IsNotFound(err) {
-				continue // the cache will know soon
+		differs, known := before[p.Object]
+		if !known {
+			var err error
+			if differs, known, err = r.compare(ctx, p); err != nil {
+				return err
 			}
-			if err != nil {
-				return fmt.Errorf("get InstallPlan: %w", err)
-			}
-			if *p = installPlanOf(live); !p.MayBeSetGoing() {
-				continue
-			}
-			differs = contents(o.Offer.Content).differs(live, o.Cluster)
 		}
-		known.plans[p.Object] = differs
-		p.Compared, p.Differs, p.Repeats = true, differs, known.isRepeated(p.UID, differs)
+		if !known {
+			continue
+		}
+		v.plans[p.Object] = differs
+		p.Compared, p.Differs, p.Repeats = true, differs, v.isRepeated(p.UID, differs)
 	}
 	return nil
+}
+
+// compare reads a plan again and tells how it differs, and not where it has gone or goes on without the agent. The
+// cache will know that soon.
+func (r *reader) compare(ctx context.Context, p *plan.InstallPlan) (string, bool, error) {
+	live := &operatorsv1alpha1.InstallPlan{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: r.data.Namespace, Name: p.Name}, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", false, nil
+	case err != nil:
+		return "", false, fmt.Errorf("get InstallPlan: %w", err)
+	}
+	if *p = installPlanOf(live); !p.MayBeSetGoing() {
+		return "", false, nil
+	}
+	return contents(r.observation.Offer.Content).differs(live, r.observation.Cluster), true, nil
 }
 
 // isRepeated tells whether another plan differed in the same way before.

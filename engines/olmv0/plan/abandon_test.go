@@ -53,7 +53,8 @@ func (o olm) input() Input {
 	}
 	if o.planned {
 		in.Cluster.InstallPlans = append(in.Cluster.InstallPlans,
-			InstallPlan{Name: "install-3", Compared: true, Phase: "RequiresApproval", CSVs: []string{v3}, Created: in.Now})
+			InstallPlan{Name: "install-3", Compared: true, Phase: "RequiresApproval", CSVs: []string{v3},
+				Created: in.Now})
 	}
 	return in
 }

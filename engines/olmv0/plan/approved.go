@@ -42,7 +42,8 @@ func (in Input) isStale(p InstallPlan) bool {
 // a view that OLM did not read.
 func (in Input) isOutdated(p InstallPlan) bool {
 	ofNext := func(s StepSource) bool { return s.CSV == in.Offer.Next }
-	isWrong := !in.isAdmitted(p) || p.Differs != "" && !p.Repeats && !in.isNew(p) || slices.ContainsFunc(in.foreignSources(p), ofNext)
+	isWrong := !in.isAdmitted(p) || p.Differs != "" && !p.Repeats && !in.isNew(p) ||
+		slices.ContainsFunc(in.foreignSources(p), ofNext)
 	return in.hasUnsubscribed(p) && !in.isNew(p) || isWrong && len(in.ofOtherPackages(p)) == 0
 }
 
@@ -152,8 +153,8 @@ func (d *decision) planDiffers(namespace string, p InstallPlan) *finding {
 	}
 	return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem, message: fmt.Sprintf(
 		"InstallPlan %s/%s does not install what is served, and OLM is not made to carry it out: %s. Either somebody "+
-			"changes it, or the catalog serves another content of that version than before, or OLM of this cluster does "+
-			"not know all that the bundle has. Admit another version, or install it by hand.",
+			"changes it, or the catalog serves another content of that version than before, or OLM of this cluster "+
+			"does not know all that the bundle has. Admit another version, or install it by hand.",
 		namespace, p.Name, p.Differs)}
 }
 

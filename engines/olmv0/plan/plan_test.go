@@ -200,7 +200,8 @@ func TestNext(t *testing.T) {
 			with(upgrading(), func(in *Input) {
 				in.Offer.Blocked, in.Offer.Path, in.Offer.Next, in.Offer.Admitted = "it loses data", nil, "", nil
 				in.Cluster.InstallPlans = append(in.Cluster.InstallPlans,
-					InstallPlan{Name: "install-2", Compared: true, Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
+					InstallPlan{Name: "install-2", Compared: true, Phase: "RequiresApproval", CSVs: []string{v2},
+						Created: now})
 			}),
 			want{Actions: []Action{act(Delete, KindInstallPlan, "install-2")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},

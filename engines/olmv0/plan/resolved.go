@@ -172,8 +172,8 @@ func (d *decision) resolved(in Input) *finding {
 			d.add(Delete, KindInstallPlan, p.Name, p.Object)
 			removed = "An InstallPlan for another version was deleted; OLM resolves again."
 			if p.Differs != "" {
-				removed = fmt.Sprintf("InstallPlan %s was deleted: %s. OLM makes another one of what is served.", p.Name,
-					p.Differs)
+				removed = fmt.Sprintf("InstallPlan %s was deleted: %s. OLM makes another one of what is served.",
+					p.Name, p.Differs)
 			}
 		}
 	}

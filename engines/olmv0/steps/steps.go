@@ -62,7 +62,8 @@ type grant struct {
 // Of returns the bundle that a view serves with these manifests, as a successor of another one where replaces is not
 // empty. The error wraps bundles.ErrNotBundle.
 func Of(manifests [][]byte, replaces string) (*Bundle, error) {
-	b := &Bundle{replaces: replaces, objects: map[object]map[digest]int{}, accounts: map[string]bool{}, grants: map[grant]int{}}
+	b := &Bundle{replaces: replaces, objects: map[object]map[digest]int{}, accounts: map[string]bool{},
+		grants: map[grant]int{}}
 	for _, manifest := range manifests {
 		content, err := untrusted.Object(manifest)
 		if err != nil {

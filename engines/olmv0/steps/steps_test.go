@@ -33,11 +33,12 @@ const (
 		`"labels":{"rbac.authorization.k8s.io/aggregate-to-view":"true"}},"rules":[]}`
 )
 
-// planOf is what OLM itself makes of a bundle, and of a dependency that nothing subscribes to. The first manifest is the
-// ClusterServiceVersion.
+// planOf is what OLM itself makes of a bundle, and of a dependency that nothing subscribes to. The first manifest is
+// the ClusterServiceVersion.
 func planOf(t *testing.T, manifests ...string) []*operatorsv1alpha1.Step {
 	t.Helper()
-	out, err := resolver.NewStepsFromBundle(&api.Bundle{CsvName: "echo.v1.0.0", CsvJson: manifests[0], Object: manifests,
+	out, err := resolver.NewStepsFromBundle(&api.Bundle{CsvName: "echo.v1.0.0", CsvJson: manifests[0],
+		Object:     manifests,
 		Properties: []*api.Property{{Type: "olm.package", Value: `{"packageName":"echo","version":"1.0.0"}`}}},
 		"team", "echo.v0.9.0", "bellwether-echo", "team")
 	if err != nil {
