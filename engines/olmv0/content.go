@@ -4,6 +4,7 @@
 package olmv0
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,38 +21,43 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0/steps"
 )
 
-// contents are the bundles that a view serves with their manifests, by the names of their ClusterServiceVersions. OLM
-// takes the content of others from their images.
+// contents are the bundles that OLM may install from a view, by the names of their ClusterServiceVersions; nil for one
+// whose content OLM takes from its image.
 type contents map[string]*steps.Bundle
 
 func contentsOf(v view.View) (contents, error) {
-	inline := map[string]bool{}
-	for _, b := range v.Bundles {
-		inline[b.Name] = b.Route == view.Inline
+	packages := map[string]*catalogs.Package{}
+	for _, p := range v.Packages {
+		packages[p.Name] = p
 	}
 	out := contents{}
-	for _, p := range v.Packages {
-		for _, c := range p.Channels {
-			if err := out.add(p, c, inline); err != nil {
-				return nil, err
+	for _, served := range v.Bundles {
+		switch served.Route {
+		case view.Stub:
+		case view.Unpack:
+			out[served.Name] = nil
+		case view.Inline:
+			p := packages[served.Package]
+			content, err := steps.Of(p.Bundles[served.Name].Objects, replacedBy(p, served.Channel, served.Name))
+			if err != nil {
+				return nil, fmt.Errorf("%w: read bundle %q: %w", catalogs.ErrInvalidPackage, served.Name, err)
 			}
+			out[served.Name] = content
 		}
 	}
 	return out, nil
 }
 
-func (c contents) add(p *catalogs.Package, channel *catalogs.Channel, inline map[string]bool) error {
-	for _, e := range channel.Entries {
-		b := p.Bundles[e.Name]
-		if b == nil || !inline[e.Name] {
-			continue
-		}
-		var err error
-		if c[e.Name], err = steps.Of(b.Objects, e.Replaces); err != nil {
-			return fmt.Errorf("%w: read bundle %q: %w", catalogs.ErrInvalidPackage, e.Name, err)
-		}
+func replacedBy(p *catalogs.Package, channel, bundle string) string {
+	c, err := p.Channel(channel)
+	if err != nil {
+		return ""
 	}
-	return nil
+	i := slices.IndexFunc(c.Entries, func(e catalogs.Entry) bool { return e.Name == bundle })
+	if i < 0 {
+		return ""
+	}
+	return c.Entries[i].Replaces
 }
 
 // differs says how a plan differs from what was admitted; empty where it does not, or where that is not known.
@@ -68,17 +74,24 @@ func (c contents) differs(live *operatorsv1alpha1.InstallPlan, cluster plan.Clus
 		of[step.Resolving] = append(of[step.Resolving], step)
 	}
 	for _, lookup := range live.Status.BundleLookups {
-		if c[lookup.Identifier] != nil {
+		switch b, isServed := c[lookup.Identifier]; {
+		case !isServed:
+			return fmt.Sprintf("it takes %s, which is not served, from the image %s", lookup.Identifier, lookup.Path)
+		case b != nil:
 			return fmt.Sprintf("it takes %s from the image %s, and the view serves it", lookup.Identifier, lookup.Path)
 		}
 	}
 	for _, name := range live.Spec.ClusterServiceVersionNames {
-		if c[name] == nil {
+		b, isServed := c[name]
+		isThere := slices.ContainsFunc(cluster.CSVs, func(c plan.CSV) bool { return c.Name == name })
+		if b == nil {
+			if !isServed && !isThere {
+				return fmt.Sprintf("it installs %s, which is not served", name)
+			}
 			continue
 		}
-		if why := c[name].Differs(steps.Plan{Namespace: live.Namespace, Source: cluster.CatalogSource.Name,
-			CSV: name, Installed: slices.ContainsFunc(cluster.CSVs, func(c plan.CSV) bool { return c.Name == name }),
-			Steps: of[name]}); why != "" {
+		if why := b.Differs(steps.Plan{Namespace: live.Namespace, Source: cluster.CatalogSource.Name,
+			CSV: name, Installed: isThere, Steps: of[name]}); why != "" {
 			return why
 		}
 	}
@@ -96,8 +109,8 @@ type compared struct {
 type verdicts struct {
 	view  string
 	plans map[plan.Object]string
-	// first is the first plan that differed in a way.
-	first map[string]types.UID
+	// first is the first plan that differed.
+	first types.UID
 }
 
 func newCompared() *compared { return &compared{last: map[client.ObjectKey]*verdicts{}} }
@@ -112,7 +125,7 @@ func (c *compared) add(ctx context.Context, r *reader, install client.ObjectKey)
 	c.mu.Lock()
 	v := c.last[install]
 	if v == nil || v.view != o.Offer.ViewHash {
-		v = &verdicts{view: o.Offer.ViewHash, first: map[string]types.UID{}}
+		v = &verdicts{view: o.Offer.ViewHash}
 		c.last[install] = v
 	}
 	c.mu.Unlock()
@@ -156,15 +169,13 @@ func (r *reader) compare(ctx context.Context, p *plan.InstallPlan) (string, bool
 	return contents(r.observation.Offer.Content).differs(live, r.observation.Cluster), true, nil
 }
 
-// isRepeated tells whether another plan differed in the same way before.
+// isRepeated tells whether another plan differed before.
 func (v *verdicts) isRepeated(uid types.UID, differs string) bool {
 	if differs == "" {
 		return false
 	}
-	if _, found := v.first[differs]; !found {
-		v.first[differs] = uid
-	}
-	return v.first[differs] != uid
+	v.first = cmp.Or(v.first, uid)
+	return v.first != uid
 }
 
 // forget drops what is known of an install.

@@ -36,6 +36,8 @@ import (
 type Catalogs interface {
 	Package(ctx context.Context, s oci.Source, digest, name string, bundles ...string) (*catalogs.Package, error)
 	View(ctx context.Context, r load.Request) (view.View, error)
+	// Decode calls decode, which decodes bundles of a catalog with that digest, and waits until nobody else does.
+	Decode(ctx context.Context, digest string, decode func() error) error
 }
 
 // Views serves catalog views to OLM; serve.Server does.

@@ -238,10 +238,12 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 			offer.Route = v1alpha1.BundleRoute(bundle.Route)
 		}
 	}
-	if offer.Content, err = contentsOf(content); err != nil {
-		return offer, view.View{}, err
-	}
-	offer.Expected, err = expected(content, r.Release)
+	err = o.catalogs.Decode(ctx, r.Release.Catalog.Digest, func() (err error) {
+		if offer.Content, err = contentsOf(content); err == nil {
+			offer.Expected, err = expected(content, r.Release)
+		}
+		return err
+	})
 	return offer, content, err
 }
 

@@ -58,6 +58,8 @@ func (r *registries) Package(ctx context.Context, s oci.Source, _, name string, 
 		strings.NewReader(catalogtest.Graph(name, "1.0.0\n1.1.0 replaces 1.0.0"))), name)
 }
 
+func (r *registries) Decode(_ context.Context, _ string, decode func() error) error { return decode() }
+
 func (r *registries) View(_ context.Context, request load.Request) (view.View, error) {
 	return view.View{Hash: "view of " + request.Next, Admitted: []string{request.Next}}, nil
 }

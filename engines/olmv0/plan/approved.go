@@ -38,13 +38,21 @@ func (in Input) isStale(p InstallPlan) bool {
 	}
 }
 
-// isOutdated tells whether OLM would not make this plan again. One that has just been made may still be compared with
-// a view that OLM did not read.
+// isOutdated tells whether OLM would not make this plan again.
 func (in Input) isOutdated(p InstallPlan) bool {
 	ofNext := func(s StepSource) bool { return s.CSV == in.Offer.Next }
-	isWrong := !in.isAdmitted(p) || p.Differs != "" && !p.Repeats && !in.isNew(p) ||
-		slices.ContainsFunc(in.foreignSources(p), ofNext)
+	isWrong := !in.isAdmitted(p) || in.isToBeMadeAgain(p) || slices.ContainsFunc(in.foreignSources(p), ofNext)
 	return in.hasUnsubscribed(p) && !in.isNew(p) || isWrong && len(in.ofOtherPackages(p)) == 0
+}
+
+// isToBeMadeAgain tells whether a plan is to be deleted because it differs from what is served. OLM may have made it from
+// an earlier view, and may do so again for a while. It makes none for a CSV that exists.
+func (in Input) isToBeMadeAgain(p InstallPlan) bool {
+	after := subscribeGrace // OLM may have read a view that the agent does not know yet
+	if p.Repeats {
+		after = replanAfter
+	}
+	return p.Differs != "" && in.Now.Sub(p.Created) >= after && !slices.ContainsFunc(p.CSVs, in.hasCSV)
 }
 
 // foreignSources returns the steps of a plan that do not come from the view. What they install may have the names of
@@ -125,7 +133,7 @@ func (d *decision) planApproved(in Input) *finding {
 				release.TargetNamespace(), p.Name, foreign[0].CSV, foreign[0])}
 	}
 	if p.Differs != "" {
-		return d.planDiffers(release.TargetNamespace(), *p)
+		return in.planDiffers(*p)
 	}
 	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
@@ -143,19 +151,30 @@ func (d *decision) planApproved(in Input) *finding {
 	return &finding{reason: v1alpha1.ReasonProgressing, message: message, recheck: recheckProblem}
 }
 
-// planDiffers reports a plan that would install something else than the view serves. One that waits for its approval is
-// deleted, since OLM may have made it from an earlier view.
-func (d *decision) planDiffers(namespace string, p InstallPlan) *finding {
-	if !p.Approved && !p.Repeats {
+// planDiffers reports a plan that would install something else than the view serves.
+func (in Input) planDiffers(p InstallPlan) *finding {
+	name := in.Install.Spec.Admission.Release.TargetNamespace() + "/" + p.Name
+	isThere := slices.ContainsFunc(p.CSVs, in.hasCSV)
+	if !p.Repeats && !p.Approved && !isThere {
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"InstallPlan %s/%s is not approved: %s. It is deleted, and OLM makes another one of what is served.",
-			namespace, p.Name, p.Differs)}
+			"InstallPlan %s is not approved: %s. It is deleted, and OLM makes another one of what is served.",
+			name, p.Differs)}
 	}
-	return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem, message: fmt.Sprintf(
-		"InstallPlan %s/%s does not install what is served, and OLM is not made to carry it out: %s. Either somebody "+
-			"changes it, or the catalog serves another content of that version than before, or OLM of this cluster "+
-			"does not know all that the bundle has. Admit another version, or install it by hand.",
-		namespace, p.Name, p.Differs)}
+	message := fmt.Sprintf("InstallPlan %s does not install what is served, and OLM is not made to carry it out: %s.",
+		name, p.Differs)
+	if p.Failure != "" {
+		message += fmt.Sprintf(" It failed %s.", strings.TrimSuffix(p.Failure, "."))
+	}
+	message += " Either somebody changes InstallPlans, or OLM makes them of something else than the catalog view."
+	switch {
+	case isThere:
+		message += " What it installs is partly there, so OLM makes no other one: admit another version."
+	case len(in.ofOtherPackages(p)) > 0:
+		message += " Delete it, and OLM makes another one."
+	default:
+		message += fmt.Sprintf(" It is deleted at the latest %s after OLM made it, and OLM makes another one.", replanAfter)
+	}
+	return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem, message: message}
 }
 
 func phaseName(phase string) string {

@@ -20,7 +20,7 @@ import (
 func (d *decision) backedUp(in Input) *finding {
 	p := in.pending()
 	from, isUpgrade := in.Cluster.Installed()
-	if p == nil || p.Approved || !isUpgrade || in.Offer.Next == "" || from.Name == in.Offer.Next ||
+	if p == nil || p.Approved || p.Differs != "" || !isUpgrade || in.Offer.Next == "" || from.Name == in.Offer.Next ||
 		!backups.IsNeeded(in.Install.Spec.Backup, in.Offer.Rollback) {
 		return nil
 	}

@@ -61,8 +61,8 @@ type Offer struct {
 	Versions map[string]string
 	// Expected is what the served bundle sets; nil where its manifests are not known.
 	Expected *drift.Expected
-	// Content has the bundles that the view serves with their manifests, by the names of their ClusterServiceVersions.
-	// OLM takes the content of others from their images.
+	// Content has the bundles that OLM may install from the view, by the names of their ClusterServiceVersions; nil for
+	// one whose content OLM takes from its image.
 	Content map[string]*steps.Bundle
 }
 
@@ -207,7 +207,7 @@ type InstallPlan struct {
 	Compared bool
 	// Differs is how its steps differ, as a clause; empty where they do not.
 	Differs string
-	// Repeats says that an earlier plan differed from the same view in the same way, and OLM made this one since.
+	// Repeats says that another plan differed from the same view before.
 	Repeats bool
 }
 
@@ -371,6 +371,9 @@ const (
 	// subscribeGrace is how long after it made an InstallPlan OLM may take to note in a
 	// Subscription that the plan is for it.
 	subscribeGrace = 10 * time.Second
+	// replanAfter is how long an InstallPlan is kept that differs from what is served as another one did before. OLM may
+	// make them of what it read of an earlier view, for up to half an hour.
+	replanAfter = 10 * time.Minute
 	// inertAfter is when an InstallPlan that was approved before OLM asked for
 	// it is given up (olm.md, fact 4).
 	inertAfter = time.Minute

@@ -523,6 +523,30 @@ func TestNext(t *testing.T) {
 			}),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
+		"after a while it is deleted again": {
+			with(planned("RequiresApproval", v1), func(in *Input) {
+				in.Cluster.InstallPlans[0].Differs, in.Cluster.InstallPlans[0].Repeats = "it differs", true
+				in.Cluster.InstallPlans[0].Created = now.Add(-replanAfter)
+			}),
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
+		},
+		"a plan that failed on the way, differs, and has its CSV there is kept": {
+			with(running("Pending"), func(in *Input) {
+				in.Offer.Next = v1
+				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Differs = "Failed", "it differs"
+				in.Cluster.InstallPlans[0].Failure = "at the CustomResourceDefinition things"
+			}),
+			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"no backup is taken for a plan that differs": {
+			with(planned("RequiresApproval", v2), func(in *Input) {
+				*in = with(upgrading(), func(in *Input) { in.Install.Spec.Backup = &v1alpha1.BackupPolicy{} })
+				in.Cluster.InstallPlans = append(in.Cluster.InstallPlans, InstallPlan{Name: "install-2", Compared: true,
+					Phase: "RequiresApproval", CSVs: []string{v2}, Created: now, Differs: "it differs"})
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+		},
 		"a plan that was not compared is not approved": {
 			with(planned("RequiresApproval", v1), func(in *Input) { in.Cluster.InstallPlans[0].Compared = false }),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},

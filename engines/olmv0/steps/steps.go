@@ -32,13 +32,9 @@ import (
 // kindBundleSecret is what OLM calls a Secret that a bundle brings.
 const kindBundleSecret = "BundleSecret"
 
-// annotationProperties is what OLM adds to a ClusterServiceVersion: the properties that the catalog has of it.
-const annotationProperties = "operatorframework.io/properties"
-
 // Bundle is what OLM installs of a bundle, in little memory.
 type Bundle struct {
-	csv      digest
-	replaces string
+	csv csv
 	// objects are the digests of the manifests, and how often each is there.
 	objects map[object]map[digest]int
 	// accounts are those that OLM makes, and grants the rules that it gives them, each as often as it does.
@@ -62,7 +58,7 @@ type grant struct {
 // Of returns the bundle that a view serves with these manifests, as a successor of another one where replaces is not
 // empty. The error wraps bundles.ErrNotBundle.
 func Of(manifests [][]byte, replaces string) (*Bundle, error) {
-	b := &Bundle{replaces: replaces, objects: map[object]map[digest]int{}, accounts: map[string]bool{},
+	b := &Bundle{objects: map[object]map[digest]int{}, accounts: map[string]bool{},
 		grants: map[grant]int{}}
 	for _, manifest := range manifests {
 		content, err := untrusted.Object(manifest)
@@ -70,7 +66,7 @@ func Of(manifests [][]byte, replaces string) (*Bundle, error) {
 			return nil, fmt.Errorf("%w: %w", bundles.ErrNotBundle, err)
 		}
 		if bundles.IsCSV(manifest) {
-			if err := b.addCSV(manifest); err != nil {
+			if err := b.addCSV(manifest, replaces); err != nil {
 				return nil, fmt.Errorf("%w: decode %s: %w", bundles.ErrNotBundle,
 					operatorsv1alpha1.ClusterServiceVersionKind, err)
 			}
@@ -89,7 +85,7 @@ func Of(manifests [][]byte, replaces string) (*Bundle, error) {
 	return b, nil
 }
 
-func (b *Bundle) addCSV(manifest []byte) error {
+func (b *Bundle) addCSV(manifest []byte, replaces string) error {
 	csv, err := csvOf(manifest)
 	if err != nil {
 		return err
@@ -106,24 +102,9 @@ func (b *Bundle) addCSV(manifest []byte) error {
 			b.grants[grant{p.ServiceAccountName, cluster, rules}]++
 		}
 	}
-	csv.Spec.Replaces = ""
-	b.csv, err = sum(csv)
-	return err
-}
-
-// csvOf returns what a ClusterServiceVersion says that is its bundle's, and not OLM's.
-func csvOf(manifest []byte) (*operatorsv1alpha1.ClusterServiceVersion, error) {
-	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := json.Unmarshal(manifest, csv); err != nil {
-		return nil, err
-	}
-	csv.Namespace, csv.CreationTimestamp = "", metav1.Time{}
-	csv.Status = operatorsv1alpha1.ClusterServiceVersionStatus{}
-	delete(csv.Annotations, annotationProperties)
-	if len(csv.Annotations) == 0 {
-		csv.Annotations = nil
-	}
-	return csv, nil
+	csv.ClusterServiceVersion, csv.replaces = nil, replaces
+	b.csv = csv
+	return nil
 }
 
 func objectOf(content map[string]any) object {
@@ -242,16 +223,19 @@ func (c *comparison) csv(manifest []byte) error {
 		return errUnreadable
 	}
 	c.csvs++
-	// A view of what is installed has no predecessor any more, and OLM never changes a ClusterServiceVersion that is
-	// there.
-	if csv.Spec.Replaces != "" && csv.Spec.Replaces != c.replaces && !c.Installed {
-		return fmt.Errorf("replaces %s, and the view has it replace %q", csv.Spec.Replaces, c.replaces)
-	}
-	csv.Spec.Replaces = ""
-	if got, err := sum(csv); err != nil || got != c.Bundle.csv {
+	if csv.Name != c.CSV {
 		return errChanged
 	}
-	return nil
+	// A view of what is installed has no predecessor any more, and OLM never changes a ClusterServiceVersion that is
+	// there.
+	if csv.replaces != "" && csv.replaces != c.Bundle.csv.replaces && !c.Installed {
+		return fmt.Errorf("replaces %s, and the view has it replace %q", csv.replaces, c.Bundle.csv.replaces)
+	}
+	beyond, err := csv.beyond(c.Bundle.csv)
+	if err == nil && beyond != "" {
+		err = fmt.Errorf("%w: %s", errChanged, beyond)
+	}
+	return err
 }
 
 // subscription compares what OLM makes for a dependency.
@@ -286,7 +270,7 @@ func (c *comparison) role(at role, manifest []byte) error {
 	if err := decode(manifest, &role); err != nil {
 		return errUnreadable
 	}
-	if role.Name != at.name || !c.isMade(role.ObjectMeta) || role.AggregationRule != nil {
+	if role.Name != at.name || !c.isMade(at.kind, role.ObjectMeta) || role.AggregationRule != nil {
 		return errChanged
 	}
 	d, err := sum(role.Rules)
@@ -306,7 +290,7 @@ func (c *comparison) binding(kind string, manifest []byte) error {
 	if err := decode(manifest, &b); err != nil {
 		return errUnreadable
 	}
-	if len(b.Subjects) != 1 || !c.isMade(b.ObjectMeta) || b.RoleRef.APIGroup != rbacv1.GroupName {
+	if len(b.Subjects) != 1 || !c.isMade(kind, b.ObjectMeta) || b.RoleRef.APIGroup != rbacv1.GroupName {
 		return errChanged
 	}
 	if s := b.Subjects[0]; s.Kind != rbacv1.ServiceAccountKind || s.APIGroup != "" || s.Namespace != c.Namespace {
@@ -323,8 +307,10 @@ func (c *comparison) binding(kind string, manifest []byte) error {
 const namedAfter = 63 - 39
 
 // isMade tells whether metadata is that of a role or binding that OLM makes for permissions.
-func (c *comparison) isMade(m metav1.ObjectMeta) bool {
-	return strings.HasPrefix(m.Name, c.CSV[:min(len(c.CSV), namedAfter)]) && c.isOLMs(m)
+func (c *comparison) isMade(kind string, m metav1.ObjectMeta) bool {
+	// OLM corrects who owns those of the namespace, and has no owners of those of the cluster.
+	isOwned := strings.HasPrefix(kind, "Cluster") && len(m.OwnerReferences) > 0
+	return strings.HasPrefix(m.Name, c.CSV[:min(len(c.CSV), namedAfter)]) && c.isOLMs(m) && !isOwned
 }
 
 // isOLMs tells whether metadata has nothing but what OLM gives to what it makes for permissions.
