@@ -323,7 +323,7 @@ const (
 	// ReasonResolutionFailed says that OLM could not resolve.
 	ReasonResolutionFailed = "ResolutionFailed"
 	// ReasonUnadmittedPlan says that an InstallPlan holds a CSV that nobody
-	// admitted; it is not approved.
+	// admitted, or another content than the catalog view; it is not approved.
 	ReasonUnadmittedPlan = "UnadmittedPlan"
 	// ReasonPlanFailed says that the InstallPlan failed; the message names the
 	// step.

@@ -478,9 +478,13 @@ func olmStages() []Remedy {
 			run("Read the message of OLM. A dependency may be missing, or another operator in the namespace may be in "+
 				"conflict", "kubectl -n NAMESPACE get subscriptions.operators.coreos.com -o yaml")}, Next: tried},
 		{Reason: v1alpha1.ReasonUnadmittedPlan, Means: "OLM made an InstallPlan with a ClusterServiceVersion that no " +
-			"rollout admitted. The InstallPlan is not approved.", Do: []Action{
-			run("Find the other Subscription in the namespace, and give that operator a namespace of its own",
-				"kubectl -n NAMESPACE get subscriptions.operators.coreos.com")}, Next: tried},
+			"rollout admitted, or with another content than the catalog view has. The InstallPlan is not approved.",
+			Do: []Action{
+				run("Find the other Subscription in the namespace, and give that operator a namespace of its own",
+					"kubectl -n NAMESPACE get subscriptions.operators.coreos.com"),
+				run("Where the message says how the content differs, find out who else writes InstallPlans",
+					"kubectl -n NAMESPACE get installplans.operators.coreos.com -o yaml --show-managed-fields")},
+			Next: tried},
 		{Reason: v1alpha1.ReasonPlanFailed, Means: "OLM's InstallPlan failed at the step that the message names.",
 			Do: []Action{
 				do("Correct what the step names, for example existing objects that a new CRD schema refuses.")},
