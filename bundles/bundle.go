@@ -124,7 +124,8 @@ func RightsOf(manifests [][]byte) (*Bundle, error) {
 }
 
 func givesRights(o *Object) bool {
-	return o.GetKind() == kindCSV || o.GetKind() == "ServiceAccount" || o.IsRBAC()
+	return o.IsRBAC() || slices.Contains([]string{kindCSV, "ServiceAccount", kindSecret, kindServiceMonitor,
+		kindPriorityClass}, o.GetKind())
 }
 
 // addManifests reads all of a bundle.

@@ -47,10 +47,11 @@ const (
 	// are no rules of RBAC.
 	FromWebhook Source = "webhook"
 	FromAPI     Source = "owned API"
-	// FromBinding, FromDeployment and FromObject come with Unknown only.
+	// FromBinding and FromDeployment come with Unknown only.
 	FromBinding    Source = "binding"
 	FromDeployment Source = "deployment"
-	FromObject     Source = "object"
+	// FromObject is what comes by other objects: a token that is sent to the operator, or what is not known of a kind.
+	FromObject Source = "object"
 )
 
 // AggregatedTo is the kind of a Holder that stands for all ClusterRoles which take the rules of those with a label. Its
@@ -71,7 +72,8 @@ type Right struct {
 	// Unknown is why the rights cannot be known from the bundle, as a clause; empty where Rule has them.
 	Unknown string
 	Source  Source
-	// Name is that of the service account, role, webhook or API, a role's with its kind.
+	// Name is that of the service account, role, webhook or API; a role's with its kind, an object's with how it gives
+	// the right.
 	Name string
 	// Scope is where the right holds, or can be given to somebody by a binding.
 	Scope Scope
@@ -121,7 +123,8 @@ func (b *Bundle) SupportsAllNamespaces() bool {
 }
 
 // Rights returns all rights that come with the bundle, as the API server and OLM will have them: those that its
-// ClusterServiceVersion asks for, those of roles among its objects, bound or not, and what its webhooks and APIs see.
+// ClusterServiceVersion asks for, those of roles among its objects, bound or not, what its webhooks and APIs see, and
+// what other objects have sent to it. What an object of a kind or API group does that is not known here is unknown.
 // OLM takes objects for roles and bindings by their kind, whatever the apiVersion is. What OLM gives by itself to the
 // accounts of webhooks and APIs is not there.
 func (b *Bundle) Rights() []Right {
@@ -131,12 +134,10 @@ func (b *Bundle) Rights() []Right {
 		b.asked(strategy.Permissions, FromPermissions, InTargets))
 	roles := b.rolesByName()
 	for _, o := range b.Objects {
-		switch {
-		case o.IsRBAC():
+		if o.IsRBAC() {
 			out = append(out, roles.rightsOf(o)...)
-		case o.GetKind() == operatorsv1alpha1.SubscriptionKind:
-			out = append(out, unknown(o, FromObject, nil, "Subscription %s makes OLM install another operator",
-				o.GetName()))
+		} else {
+			out = append(out, b.objectRights(o)...)
 		}
 	}
 	return slices.Concat(out, b.webhookRights(), b.apiRights(), b.foreignAccounts())

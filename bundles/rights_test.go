@@ -34,6 +34,9 @@ func TestRights(t *testing.T) {
 		return csv("webhookdefinitions: [{type: "+kind+", generateName: w, rules: [{apiGroups: [g], resources: ['"+
 			resource+"']}]}], ", "")
 	}
+	monitor := func(endpoint string) string {
+		return object("monitoring.coreos.com/v1", "ServiceMonitor", "", "spec: {endpoints: [{"+endpoint+"}]}")
+	}
 	ref := func(kind string) string { return "roleRef: {kind: " + kind + ", name: r}, " + binds }
 	runsAs := func(field string) string {
 		return csv("", "deployments: [{name: d, spec: {template: {spec: {"+field+": a}}}}]")
@@ -97,6 +100,37 @@ func TestRights(t *testing.T) {
 			[]string{"Deployment d: unknown, Deployment d runs as service account a, " + nowhere + ", cluster"}},
 		"with one of the bundle": {[]string{runsAs("serviceAccount"),
 			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}"}, nil},
+		"a kind that OLM does not know": {[]string{csv("", ""), object("apps/v1", "DaemonSet", "", "spec: {}")},
+			[]string{"DaemonSet r: unknown, what DaemonSet r of API group apps does is not known, cluster"}},
+		"a kind of another API": {[]string{csv("", ""), object("x/v1", "Secret", "", "data: {}")},
+			[]string{"Secret r: unknown, what Secret r of API group x does is not known, cluster"}},
+		"a token of somebody else": {[]string{csv("", ""), object("v1", "Secret", ", annotations: "+
+			"{kubernetes.io/service-account.name: admin}", "type: kubernetes.io/service-account-token")},
+			[]string{"Secret r, which gets a token of service account admin: create serviceaccounts/token, namespace"}},
+		"of its own account": {[]string{csv("", "permissions: [{serviceAccountName: a, rules: []}]"), object("v1",
+			"Secret", ", annotations: {kubernetes.io/service-account.name: a}",
+			"type: kubernetes.io/service-account-token")}, nil},
+		"the token of Prometheus": {[]string{csv("", ""), monitor("bearerTokenFile: /var/run/token")},
+			[]string{"ServiceMonitor r, whose bearerTokenFile has Prometheus send its own token: create " +
+				"serviceaccounts/token, cluster"}},
+		"by a field that is not known": {[]string{csv("", ""), monitor("proof: [{secretFile: /var/run/token}]")},
+			[]string{"ServiceMonitor r, whose secretFile has Prometheus send its own token: create " +
+				"serviceaccounts/token, cluster"}},
+		"its certificates": {[]string{csv("", ""), monitor("tlsConfig: {caFile: a, certFile: b, keyFile: c, ca: " +
+			"{configMap: {name: a, key: b}}}")}, nil},
+		"Secrets that Prometheus uses": {[]string{csv("", ""), monitor("basicAuth: {username: {name: u, key: k}, " +
+			"password: {name: p, key: k}}, tlsConfig: {keySecret: {name: own, key: k}}"),
+			"{apiVersion: v1, kind: Secret, metadata: {name: own}}"},
+			[]string{"ServiceMonitor r, by which Prometheus uses Secret p: get secrets, namespace",
+				"ServiceMonitor r, by which Prometheus uses Secret u: get secrets, namespace"}},
+		"a ServiceMonitor that cannot be read": {[]string{csv("", ""), object("monitoring.coreos.com/v1",
+			"ServiceMonitor", "", "spec: all")},
+			[]string{"ServiceMonitor r: unknown, ServiceMonitor r cannot be read, cluster"}},
+		"the priority of all pods": {[]string{csv("", ""), object("scheduling.k8s.io/v1", "PriorityClass", "",
+			"globalDefault: true")},
+			[]string{"PriorityClass r: unknown, PriorityClass r holds for all pods of the cluster that name none, " +
+				"cluster"}},
+		"a priority": {[]string{csv("", ""), object("scheduling.k8s.io/v1", "PriorityClass", "", "value: 1")}, nil},
 		"another operator": {[]string{csv("", ""), object("operators.coreos.com/v1alpha1", "Subscription", "", "spec: {}")},
 			[]string{"Subscription r: unknown, Subscription r makes OLM install another operator, cluster"}},
 	} {

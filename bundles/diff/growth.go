@@ -169,6 +169,10 @@ func grantsOf(r bundles.Right, forAll, bound bool) []grant {
 		return []grant{webhookGrant}
 	case bundles.FromAPI:
 		return []grant{apiGrant}
+	case bundles.FromObject:
+		if r.Unknown == "" {
+			return []grant{{r.Name, unsaid}}
+		}
 	default: // has holders
 	}
 	var out []grant

@@ -63,6 +63,10 @@ subjects: [{kind: ServiceAccount, name: a}]`
 		return strings.ReplaceAll(csv("installModes: [{type: "+mode+", supported: true}],", "containers: []"),
 			"PERMISSIONS", "permissions: [{serviceAccountName: a, rules: ["+secret+"]}]")
 	}
+	scraped := func(endpoint string) string {
+		return "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: m}, " +
+			"spec: {endpoints: [{" + endpoint + "}]}}"
+	}
 	harmless := []string{csv("", "containers: []")}
 	with := func(manifests ...string) []string { return append(manifests, harmless...) }
 	for name, test := range map[string]struct{ from, to, want []string }{
@@ -81,6 +85,12 @@ subjects: [{kind: ServiceAccount, name: a}]`
 				everywhere}},
 		"by a role of the cluster, where everything was permitted": {from: []string{asks("clusterPermissions", all)},
 			to: []string{asks("permissions", reads), binding + "cluster-admin" + subjects}},
+		"by the token of Prometheus": {from: harmless, to: with(scraped("bearerTokenFile: /token")),
+			want: []string{"create serviceaccounts/token (ServiceMonitor m, whose bearerTokenFile has Prometheus send " +
+				"its own token)"}},
+		"which it had": {from: with(scraped("bearerTokenFile: /token")), to: with(scraped("bearerTokenFile: /other"))},
+		"by a kind that is not known": {from: harmless, to: with(object("x/v1", "Widget", "", "spec: {}")),
+			want: []string{unknown + "what Widget r of API group x does is not known (the operator)"}},
 		"by a role that nothing binds": {from: harmless, to: with(cluster("", "rules: ["+secret+"]")),
 			want: []string{"list secrets (whoever is bound to ClusterRole r)"}},
 		"by a role that nothing binds any more": {from: with(cluster("", "rules: ["+secret+"]"), bound(plain)),

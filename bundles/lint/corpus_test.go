@@ -230,6 +230,28 @@ func keys(all []judged) []string {
 }
 
 // The corpus says of each bundle whose it is and under which licence, and no verdict is about a bundle that is gone.
+// TestTheCorpusIsKnown: published bundles have only objects whose effects are known, and hardly any that gives rights
+// besides RBAC.
+func TestTheCorpusIsKnown(t *testing.T) {
+	var got []string
+	for _, c := range readCorpus(t) {
+		b, err := bundles.Read(c.files(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range b.Rights() {
+			if r.Source == bundles.FromObject {
+				got = append(got, fmt.Sprintf("%s: %s%s", c.name(), r.From(), r.Unknown))
+			}
+		}
+	}
+	want := []string{"addon-operator/1.0.0: ServiceMonitor addon-operator-servicemonitor, whose bearerTokenFile has " +
+		"Prometheus send its own token"}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("rights by objects (-want +got):\n%s", diff)
+	}
+}
+
 func TestCorpusIsComplete(t *testing.T) {
 	want := map[string]bool{}
 	for _, c := range readCorpus(t) {

@@ -110,17 +110,6 @@ func olmV1Rules() []Rule {
 	}}
 }
 
-// v0Kinds are what OLM v0.46 installs: the kinds that ExecutePlan in
-// pkg/controller/operators/catalog/operator.go knows, and those of
-// supportedresources.go beside it.
-var v0Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Subscription", "Secret", "ClusterRole",
-	"ClusterRoleBinding",
-	"Role", "RoleBinding", "ServiceAccount", "Service", "ConfigMap", "PrometheusRule", "ServiceMonitor",
-	"PodDisruptionBudget",
-	"PriorityClass", "VerticalPodAutoscaler", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload",
-	"ConsoleLink",
-	"ConsolePlugin", "NetworkPolicy"}
-
 // v1Kinds are what OLM v1 installs: pkg/lib/bundle/supported_resources.go of
 // operator-registry.
 var v1Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding",
@@ -131,13 +120,17 @@ var v1Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Clu
 	"ConsolePlugin",
 	"NetworkPolicy", "PodMonitor"}
 
-func checkV0Kinds(in *Input) []Finding { return otherKinds(in.Bundle, v0Kinds, "OLM v0") }
-func checkV1Kinds(in *Input) []Finding { return otherKinds(in.Bundle, v1Kinds, "OLM v1") }
+func checkV0Kinds(in *Input) []Finding {
+	return otherKinds(in.Bundle, bundles.InstalledByOLM, "OLM v0")
+}
+func checkV1Kinds(in *Input) []Finding {
+	return otherKinds(in.Bundle, func(kind string) bool { return slices.Contains(v1Kinds, kind) }, "OLM v1")
+}
 
-func otherKinds(b *bundles.Bundle, known []string, who string) []Finding {
+func otherKinds(b *bundles.Bundle, installs func(kind string) bool, who string) []Finding {
 	var out []Finding
 	for _, o := range b.Objects {
-		if !slices.Contains(known, o.GetKind()) {
+		if !installs(o.GetKind()) {
 			out = append(out, at(o, fmt.Sprintf("%s does not install objects of kind %s", who, o.GetKind()), "kind"))
 		}
 	}

@@ -243,6 +243,11 @@ func webhook(kind, group, resource string) func(object) {
 	}
 }
 
+func monitor(endpoint object) object {
+	return object{"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": object{"name": "m"},
+		"spec": object{"endpoints": []any{endpoint}}}
+}
+
 func TestPermissions(t *testing.T) {
 	const (
 		wildcards = "permissions: {denyClusterWildcards: true}"
@@ -289,6 +294,23 @@ func TestPermissions(t *testing.T) {
 			bundleOf(t, webhook("MutatingAdmissionWebhook", "", "pods/*")), "", "webhook w"},
 		"for its own kinds": {secrets, bundleOf(t, webhook("MutatingAdmissionWebhook", "echo.example.com", "things")),
 			"", ""},
+		"the token of Prometheus": {maximum, bundleOf(t, nil, monitor(object{"bearerTokenFile": "/token"})), "",
+			"ServiceMonitor m, whose bearerTokenFile has Prometheus send its own token"},
+		"a Secret by way of Prometheus": {secrets, bundleOf(t, nil, monitor(object{"authorization": object{
+			"credentials": object{"name": "login", "key": "token"}}})), "",
+			"rights that are denied: get secrets in core named login (ServiceMonitor m, by which Prometheus uses"},
+		"a scrape": {maximum, bundleOf(t, nil, monitor(object{"port": "metrics"})), "", ""},
+		"a token of another account": {maximum, bundleOf(t, nil, object{"apiVersion": "v1", "kind": "Secret",
+			"type": "kubernetes.io/service-account-token", "metadata": object{"name": "s",
+				"annotations": object{"kubernetes.io/service-account.name": "admin"}}}), "",
+			"Secret s, which gets a token of service account admin"},
+		"the priority of all pods": {wildcards, bundleOf(t, nil, object{"apiVersion": "scheduling.k8s.io/v1",
+			"kind": "PriorityClass", "metadata": object{"name": "p"}, "value": 1, "globalDefault": true}), "",
+			"PriorityClass p holds for all pods of the cluster"},
+		"a kind of another API": {wildcards, bundleOf(t, nil, object{"apiVersion": "x/v1", "kind": "PrometheusRule",
+			"metadata": object{"name": "p"}}), "", "what PrometheusRule p of API group x does is not known"},
+		"a kind that OLM does not know": {wildcards, bundleOf(t, nil, object{"apiVersion": "apps/v1",
+			"kind": "DaemonSet", "metadata": object{"name": "d"}}), "", "what DaemonSet d of API group apps does"},
 		"an account of others": {secrets, bundleOf(t, func(spec object) {
 			d := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
 			d["template"].(object)["spec"].(object)["serviceAccountName"] = "admin"
