@@ -26,7 +26,8 @@ import (
 
 // Render returns the olm.bundle document of a bundle. With an image it is what `opm render` with the migration
 // bundle-object-to-csv-metadata gives: what lists and resolvers need of the ClusterServiceVersion. Without one, or if
-// inline is set, it is what `opm render` gives without a migration: the manifests. The error wraps ErrContent.
+// inline is set, it is what `opm render` gives without a migration: the manifests. Its images are also those of volumes
+// and of variables RELATED_IMAGE_*, which opm leaves out unless the bundle lists them. The error wraps ErrContent.
 func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error) {
 	in, err := registryBundle(b, image)
 	if err != nil {
@@ -36,12 +37,8 @@ func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error
 	if err != nil {
 		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
 	}
-	related, err := relatedImages(in)
-	if err != nil {
-		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: find images: %w", ErrContent, b.Name, err)
-	}
 	out := declcfg.Bundle{Schema: declcfg.SchemaBundle, Name: b.Name, Package: b.Package, Image: image,
-		RelatedImages: related}
+		RelatedImages: relatedImages(b, image)}
 	for _, p := range props {
 		if p.Type != property.TypeBundleObject && p.Type != property.TypeCSVMetadata {
 			out.Properties = append(out.Properties, p)
@@ -161,33 +158,29 @@ func distinct(in []registry.Property) []registry.Property {
 	return out
 }
 
-// relatedImages are those that the ClusterServiceVersion lists, those of its Deployments, and the bundle's own, sorted.
-func relatedImages(b *registry.Bundle) ([]declcfg.RelatedImage, error) {
-	csv, err := b.ClusterServiceVersion()
-	if err != nil {
-		return nil, err
-	}
-	var spec struct {
-		RelatedImages []declcfg.RelatedImage `json:"relatedImages"`
-	}
-	if err := json.Unmarshal(csv.Spec, &spec); err != nil {
-		return nil, err
-	}
-	used, err := csv.GetOperatorImages()
-	if err != nil {
-		return nil, err
-	}
-	out := spec.RelatedImages
-	for _, image := range append([]string{b.BundleImage}, slices.Sorted(maps.Keys(used))...) {
+// relatedImages are those that the bundle names for its operator to run, and its own image, sorted. Tools that mirror a
+// catalog copy these.
+func relatedImages(b *bundles.Bundle, image string) []declcfg.RelatedImage {
+	var out []declcfg.RelatedImage
+	add := func(image string) {
 		listed := slices.ContainsFunc(out, func(r declcfg.RelatedImage) bool { return r.Image == image })
 		if image != "" && !listed {
 			out = append(out, declcfg.RelatedImage{Image: image})
 		}
 	}
+	for _, r := range b.CSV.Spec.RelatedImages {
+		out = append(out, declcfg.RelatedImage{Name: r.Name, Image: r.Image})
+	}
+	add(image)
+	for _, i := range b.Images() {
+		if i.Use != bundles.AnnotationImage {
+			add(i.Ref)
+		}
+	}
 	slices.SortStableFunc(out, func(a, b declcfg.RelatedImage) int {
 		return cmp.Or(strings.Compare(a.Image, b.Image), strings.Compare(a.Name, b.Name))
 	})
-	return out, nil
+	return out
 }
 
 // fill adds to a bundle of the package what its document says.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 )
 
@@ -77,5 +78,40 @@ func checkMetadata(t *testing.T, b *bundles.Bundle, ref string) {
 	if d.Image != ref || !slices.ContainsFunc(d.RelatedImages,
 		func(r declcfg.RelatedImage) bool { return r.Image == ref }) {
 		t.Errorf("its image is %q and its related images are %v", d.Image, d.RelatedImages)
+	}
+}
+
+// TestRenderListsEveryImage: what mirrors a catalog copies what it lists.
+func TestRenderListsEveryImage(t *testing.T) {
+	b, err := bundles.FromManifests([][]byte{[]byte(`
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: e.v1.0.0, annotations: {containerImage: r/annotation}}
+spec:
+  version: 1.0.0
+  relatedImages: [{name: listed, image: r/listed}, {name: web, image: r/web}]
+  install:
+    strategy: deployment
+    spec:
+      deployments:
+      - name: d
+        spec:
+          template:
+            spec:
+              initContainers: [{name: i, image: r/init}]
+              containers: [{name: web, image: r/web, env: [{name: RELATED_IMAGE_A, value: r/variable}]}]
+              volumes: [{name: v, image: {reference: r/volume}}]
+`)}, map[string]string{registryv1.AnnotationPackage: "e", registryv1.AnnotationChannels: "stable"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := compile.Render(b, "r/bundle", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []declcfg.RelatedImage{{Image: "r/bundle"}, {Image: "r/init"}, {Name: "listed", Image: "r/listed"},
+		{Image: "r/variable"}, {Image: "r/volume"}, {Name: "web", Image: "r/web"}}
+	if diff := cmp.Diff(want, d.RelatedImages); diff != "" {
+		t.Errorf("related images (-want +got):\n%s", diff)
 	}
 }
