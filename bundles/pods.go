@@ -5,6 +5,7 @@ package bundles
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -82,6 +83,61 @@ func containerImages(deployment string, containers []corev1.Container, path []an
 				out = append(out, Image{Ref: env.Value, Use: VariableImage, Of: of, Name: env.Name,
 					Path: slices.Concat(at, []any{"env", j, "value"})})
 			}
+		}
+	}
+	return out
+}
+
+// NodeAccess is a way by which a pod reaches beyond itself on its node.
+type NodeAccess struct {
+	// What is a clause without its subject, such as "mounts /etc of the node".
+	What string
+	// Path is where the pod's spec has it.
+	Path []any
+}
+
+// NodeAccessOf returns how a pod reaches its node itself, whatever its containers may do.
+func NodeAccessOf(pod corev1.PodSpec) []NodeAccess {
+	var out []NodeAccess
+	add := func(is bool, what string, path ...any) {
+		if is {
+			out = append(out, NodeAccess{what, path})
+		}
+	}
+	add(pod.HostPID, "shares the processes of the node (hostPID)", "hostPID")
+	add(pod.HostIPC, "shares the memory segments of the node (hostIPC)", "hostIPC")
+	add(pod.HostNetwork, "shares the network of the node (hostNetwork)", "hostNetwork")
+	for i, v := range pod.Volumes {
+		if v.HostPath != nil {
+			add(true, fmt.Sprintf("mounts %s of the node", v.HostPath.Path), "volumes", i, "hostPath")
+		}
+	}
+	return out
+}
+
+// PowersOf returns how the containers of a pod reach its node.
+func PowersOf(pod corev1.PodSpec) []NodeAccess {
+	var out []NodeAccess
+	for field, containers := range map[string][]corev1.Container{
+		"initContainers": pod.InitContainers, "containers": pod.Containers} {
+		for i, c := range containers {
+			if c.SecurityContext != nil {
+				out = append(out, powers(*c.SecurityContext, field, i, "securityContext")...)
+			}
+		}
+	}
+	return out
+}
+
+func powers(c corev1.SecurityContext, path ...any) []NodeAccess {
+	var out []NodeAccess
+	if c.Privileged != nil && *c.Privileged {
+		out = append(out, NodeAccess{"runs a privileged container", slices.Concat(path, []any{"privileged"})})
+	}
+	if c.Capabilities != nil {
+		for _, added := range c.Capabilities.Add {
+			out = append(out, NodeAccess{fmt.Sprintf("has the capability %s", added),
+				slices.Concat(path, []any{"capabilities"})})
 		}
 	}
 	return out

@@ -16,15 +16,16 @@ import (
 )
 
 // AddedPermissions words the rights that an upgrade from one bundle to the other adds, from wherever they come: see
-// Rights of bundles.Bundle. What cannot be known of the new bundle counts as added, unless the old one has the same.
-// What cannot be known is first, then rights with a remark; each of these is sorted.
+// Rights of bundles.Bundle; and how its pods newly reach their nodes. What cannot be known of the new bundle counts as
+// added, unless the old one has the same. What cannot be known is first, then rights with a remark; each of these is
+// sorted.
 func AddedPermissions(from, to *bundles.Bundle) []string {
 	type text struct {
 		rank  int
 		words string
 	}
 	var all []text
-	for _, c := range additions(from, to) {
+	for _, c := range append(additions(from, to), reached(from, to)...) {
 		t := text{1, fmt.Sprintf("%s (%s)", strings.TrimSpace(c.To+" "+c.Path), c.Subject)}
 		switch {
 		case c.To == "": // nobody knows how much it is
@@ -54,6 +55,34 @@ func additions(from, to *bundles.Bundle) []Change {
 		out = append(out, rightChanges(g, Added, beyond(rights, held(old, g)))...)
 	}
 	return append(out, moved(from, to, old, now)...)
+}
+
+// reached are the ways by which Deployments reach their nodes, and none did before.
+func reached(from, to *bundles.Bundle) []Change {
+	known := map[string]bool{}
+	for _, access := range nodeAccess(from) {
+		for _, a := range access {
+			known[a.What] = true
+		}
+	}
+	var out []Change
+	for deployment, access := range nodeAccess(to) {
+		for _, a := range access {
+			if !known[a.What] {
+				out = append(out, Change{Kind: Added, Subject: "Deployment " + deployment, To: a.What})
+			}
+		}
+	}
+	return out
+}
+
+func nodeAccess(b *bundles.Bundle) map[string][]bundles.NodeAccess {
+	out := map[string][]bundles.NodeAccess{}
+	for _, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		pod := d.Spec.Template.Spec
+		out[d.Name] = slices.Concat(out[d.Name], bundles.NodeAccessOf(pod), bundles.PowersOf(pod))
+	}
+	return out
 }
 
 // moved are the rights that Deployments get since they run as another account, which had them before.

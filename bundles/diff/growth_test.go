@@ -85,9 +85,21 @@ subjects: [{kind: ServiceAccount, name: a}]`
 				everywhere}},
 		"by a role of the cluster, where everything was permitted": {from: []string{asks("clusterPermissions", all)},
 			to: []string{asks("permissions", reads), binding + "cluster-admin" + subjects}},
+		"by the node's files": {from: harmless, to: []string{csv("", "containers: [], volumes: [{name: v, hostPath: {path: "+
+			"/etc}}]")}, want: []string{"mounts /etc of the node (Deployment d)"}},
+		"by its network and processes": {from: harmless, to: []string{csv("", "containers: [], hostNetwork: true, "+
+			"hostPID: true, hostIPC: true")}, want: []string{
+			"shares the memory segments of the node (hostIPC) (Deployment d)",
+			"shares the network of the node (hostNetwork) (Deployment d)",
+			"shares the processes of the node (hostPID) (Deployment d)"}},
+		"by what containers may do": {from: harmless, to: []string{csv("", "containers: [{name: c, securityContext: "+
+			"{privileged: true, capabilities: {add: [SYS_ADMIN]}}}]")}, want: []string{
+			"has the capability SYS_ADMIN (Deployment d)", "runs a privileged container (Deployment d)"}},
+		"which they did": {from: []string{csv("", "containers: [{name: c, securityContext: {privileged: true}}]")},
+			to: []string{csv("", "initContainers: [{name: i, securityContext: {privileged: true}}]")}},
 		"by the token of Prometheus": {from: harmless, to: with(scraped("bearerTokenFile: /token")),
-			want: []string{"create serviceaccounts/token (ServiceMonitor m, whose bearerTokenFile has Prometheus send " +
-				"its own token)"}},
+			want: []string{"create serviceaccounts/token (ServiceMonitor m, whose bearerTokenFile has Prometheus " +
+				"send its own token)"}},
 		"which it had": {from: with(scraped("bearerTokenFile: /token")), to: with(scraped("bearerTokenFile: /other"))},
 		"by a kind that is not known": {from: harmless, to: with(object("x/v1", "Widget", "", "spec: {}")),
 			want: []string{unknown + "what Widget r of API group x does is not known (the operator)"}},

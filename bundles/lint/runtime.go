@@ -394,20 +394,9 @@ func checkPrivileges(c container) (string, []any) {
 func checkHostAccess(in *Input) []Finding {
 	var out []Finding
 	for _, d := range deployments(in.Bundle) {
-		pod := &d.Spec.Template.Spec
-		add := func(is bool, what string, path ...any) {
-			if is {
-				out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s %s", d.Name, what),
-					slices.Concat(d.path, []any{"spec", "template", "spec"}, path)...))
-			}
-		}
-		add(pod.HostPID, "shares the processes of the node (hostPID)", "hostPID")
-		add(pod.HostIPC, "shares the memory segments of the node (hostIPC)", "hostIPC")
-		add(pod.HostNetwork, "shares the network of the node (hostNetwork)", "hostNetwork")
-		for i, v := range pod.Volumes {
-			if v.HostPath != nil {
-				add(true, fmt.Sprintf("mounts %s of the node", v.HostPath.Path), "volumes", i, "hostPath")
-			}
+		for _, access := range bundles.NodeAccessOf(d.Spec.Template.Spec) {
+			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s %s", d.Name, access.What),
+				slices.Concat(d.path, []any{"spec", "template", "spec"}, access.Path)...))
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -64,38 +65,53 @@ func replacedBy(p *catalogs.Package, channel, bundle string) string {
 func (c contents) differs(live *operatorsv1alpha1.InstallPlan, cluster plan.Cluster) string {
 	of := map[string][]*operatorsv1alpha1.Step{}
 	for _, step := range live.Status.Plan {
-		if step == nil {
-			continue
+		if step != nil {
+			of[step.Resolving] = append(of[step.Resolving], step)
 		}
-		if !slices.Contains(live.Spec.ClusterServiceVersionNames, step.Resolving) {
-			return fmt.Sprintf("its step %s %s is for %q, which it does not install", step.Resource.Kind,
-				step.Resource.Name, step.Resolving)
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if !slices.Contains(live.Spec.ClusterServiceVersionNames, name) {
+			first := of[name][0].Resource
+			return fmt.Sprintf("its step %s %s is for %q, which it does not install", first.Kind, first.Name, name)
 		}
-		of[step.Resolving] = append(of[step.Resolving], step)
 	}
 	for _, lookup := range live.Status.BundleLookups {
-		switch b, isServed := c[lookup.Identifier]; {
-		case !isServed:
-			return fmt.Sprintf("it takes %s, which is not served, from the image %s", lookup.Identifier, lookup.Path)
-		case b != nil:
-			return fmt.Sprintf("it takes %s from the image %s, and the view serves it", lookup.Identifier, lookup.Path)
+		if why := c.lookupDiffers(lookup); why != "" {
+			return why
 		}
 	}
 	for _, name := range live.Spec.ClusterServiceVersionNames {
-		b, isServed := c[name]
-		isThere := slices.ContainsFunc(cluster.CSVs, func(c plan.CSV) bool { return c.Name == name })
-		if b == nil {
-			if !isServed && !isThere {
-				return fmt.Sprintf("it installs %s, which is not served", name)
-			}
-			continue
-		}
-		if why := b.Differs(steps.Plan{Namespace: live.Namespace, Source: cluster.CatalogSource.Name,
-			CSV: name, Installed: isThere, Steps: of[name]}); why != "" {
+		if why := c.bundleDiffers(live.Namespace, name, of[name], cluster); why != "" {
 			return why
 		}
 	}
 	return ""
+}
+
+// bundleDiffers is about the part of a plan that installs one bundle.
+func (c contents) bundleDiffers(namespace, name string, of []*operatorsv1alpha1.Step, cluster plan.Cluster) string {
+	b, isServed := c[name]
+	isThere := slices.ContainsFunc(cluster.CSVs, func(c plan.CSV) bool { return c.Name == name })
+	switch {
+	case b != nil:
+		return b.Differs(steps.Plan{Namespace: namespace, Source: cluster.CatalogSource.Name, CSV: name,
+			Installed: isThere, Steps: of})
+	case !isServed && !isThere:
+		return fmt.Sprintf("it installs %s, which is not served", name)
+	default:
+		return ""
+	}
+}
+
+func (c contents) lookupDiffers(l operatorsv1alpha1.BundleLookup) string {
+	switch b, isServed := c[l.Identifier]; {
+	case !isServed:
+		return fmt.Sprintf("it takes %s, which is not served, from the image %s", l.Identifier, l.Path)
+	case b != nil:
+		return fmt.Sprintf("it takes %s from the image %s, and the view serves it", l.Identifier, l.Path)
+	default:
+		return ""
+	}
 }
 
 // compared keeps how InstallPlans differ from what is served, by install. The cache has no manifests, so a plan is read

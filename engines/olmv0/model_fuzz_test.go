@@ -139,7 +139,8 @@ func rulesOf(t *testing.T, rights []bundles.Right) []string {
 	for _, r := range rights {
 		kind, _, _ := strings.Cut(r.Name, " ")
 		switch {
-		case r.Unknown != "" || r.Source == bundles.FromWebhook || r.Source == bundles.FromAPI:
+		case r.Unknown != "" || slices.Contains([]bundles.Source{bundles.FromWebhook, bundles.FromAPI,
+			bundles.FromObject}, r.Source):
 			continue // no rule of RBAC
 		case r.Source == bundles.FromPermissions:
 			kind = "Role"

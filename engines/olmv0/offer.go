@@ -238,13 +238,18 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 			offer.Route = v1alpha1.BundleRoute(bundle.Route)
 		}
 	}
-	err = o.catalogs.Decode(ctx, r.Release.Catalog.Digest, func() (err error) {
-		if offer.Content, err = contentsOf(content); err == nil {
-			offer.Expected, err = expected(content, r.Release)
-		}
-		return err
+	err = o.catalogs.Decode(ctx, r.Release.Catalog.Digest, func() error {
+		return addContent(&offer, content, r.Release)
 	})
 	return offer, content, err
+}
+
+// addContent adds to an offer what is to be known of the manifests that a view serves.
+func addContent(offer *plan.Offer, v view.View, release v1alpha1.Release) (err error) {
+	if offer.Content, err = contentsOf(v); err == nil {
+		offer.Expected, err = expected(v, release)
+	}
+	return err
 }
 
 // expected returns what the bundle that a view serves in full sets; nil where the

@@ -45,8 +45,8 @@ func (in Input) isOutdated(p InstallPlan) bool {
 	return in.hasUnsubscribed(p) && !in.isNew(p) || isWrong && len(in.ofOtherPackages(p)) == 0
 }
 
-// isToBeMadeAgain tells whether a plan is to be deleted because it differs from what is served. OLM may have made it from
-// an earlier view, and may do so again for a while. It makes none for a CSV that exists.
+// isToBeMadeAgain tells whether a plan is to be deleted because it differs from what is served. OLM may have made it
+// from an earlier view, and may do so again for a while. It makes none for a CSV that exists.
 func (in Input) isToBeMadeAgain(p InstallPlan) bool {
 	after := subscribeGrace // OLM may have read a view that the agent does not know yet
 	if p.Repeats {
@@ -172,7 +172,8 @@ func (in Input) planDiffers(p InstallPlan) *finding {
 	case len(in.ofOtherPackages(p)) > 0:
 		message += " Delete it, and OLM makes another one."
 	default:
-		message += fmt.Sprintf(" It is deleted at the latest %s after OLM made it, and OLM makes another one.", replanAfter)
+		message += fmt.Sprintf(" It is deleted at the latest %s after OLM made it, and OLM makes another one.",
+			replanAfter)
 	}
 	return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem, message: message}
 }

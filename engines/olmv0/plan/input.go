@@ -371,8 +371,8 @@ const (
 	// subscribeGrace is how long after it made an InstallPlan OLM may take to note in a
 	// Subscription that the plan is for it.
 	subscribeGrace = 10 * time.Second
-	// replanAfter is how long an InstallPlan is kept that differs from what is served as another one did before. OLM may
-	// make them of what it read of an earlier view, for up to half an hour.
+	// replanAfter is how long an InstallPlan is kept that differs from what is served as another one did before. OLM
+	// may make them of what it read of an earlier view, for up to half an hour.
 	replanAfter = 10 * time.Minute
 	// inertAfter is when an InstallPlan that was approved before OLM asked for
 	// it is given up (olm.md, fact 4).

@@ -54,8 +54,8 @@ func TestDefaultsAreTheAPIServers(t *testing.T) {
 		"a token in a volume": {pod: web + ", volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]"},
 		"roles and subjects": {pod: web, others: []string{
 			"{" + rbac + ", kind: Role, metadata: {name: r}, " + rules + "}",
-			"{" + rbac + ", kind: RoleBinding, metadata: {name: r}, roleRef: {kind: Role, name: r}, subjects: [{kind: " +
-				"ServiceAccount, name: a}, {kind: Group, name: g}, {kind: User, name: u}]}",
+			"{" + rbac + ", kind: RoleBinding, metadata: {name: r}, roleRef: {kind: Role, name: r}, subjects: [" +
+				"{kind: ServiceAccount, name: a}, {kind: Group, name: g}, {kind: User, name: u}]}",
 			"{" + rbac + ", kind: ClusterRole, metadata: {name: r}, aggregationRule: {clusterRoleSelectors: " +
 				"[{matchLabels: {a: b}}]}, " + rules + "}",
 			"{" + rbac + ", kind: ClusterRoleBinding, metadata: {name: r}, roleRef: {kind: ClusterRole, name: view}, " +
