@@ -40,7 +40,7 @@ type Author struct {
 
 // Command is the command line in Dir, ready to run. Authors' commands do not talk to the hub, and have no namespace.
 func (a *Author) Command(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
-	c := a.platform.command(ctx, out, args...)
+	c := a.platform.Program(ctx, out, args...)
 	c.Dir = a.Dir
 	return c
 }

@@ -305,10 +305,11 @@ func run(c *exec.Cmd) error {
 // Command is the command line with the hub's kubeconfig and the platform's
 // namespace, ready to run.
 func (p *Platform) Command(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
-	return p.command(ctx, out, append(slices.Clone(args), "-n", Namespace)...)
+	return p.Program(ctx, out, append(slices.Clone(args), "-n", Namespace)...)
 }
 
-func (p *Platform) command(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
+// Program is Command without the namespace, for commands that are about no cluster.
+func (p *Platform) Program(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, p.Fleet.Binary(build.Bellwether), args...)
 	c.Env = append(os.Environ(), "KUBECONFIG="+p.Fleet.Hub.Kubeconfig())
 	if p.monitoring != nil {

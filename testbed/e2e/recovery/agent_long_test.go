@@ -172,7 +172,7 @@ func (a *agents) serveCatalog(version string) string {
 	a.must(err)
 
 	ctx, cancel := context.WithCancel(context.Background())
-	c := a.p.Command(ctx, nil, "catalog", "serve", out, "--addr", "127.0.0.1:0")
+	c := a.p.Program(ctx, nil, "catalog", "serve", out, "--addr", "127.0.0.1:0")
 	c.Stdout, c.Stderr = nil, nil
 	printed, err := c.StdoutPipe()
 	a.must(err)

@@ -12,9 +12,11 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -417,10 +419,7 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	values := chartutil.MergeTables(given, map[string]any{"agent": map[string]any{
 		"enabled": true, "cluster": o.name, "hub": map[string]any{"kubeconfigSecret": hubKubeconfigSecret},
 	}})
-	if err := a.takeCRD(ctx, c, r, values); err != nil {
-		return err
-	}
-	if err := r.Apply(ctx, ch, values, 0); err != nil {
+	if err := a.applyAgent(ctx, o, c, r, ch, values); err != nil {
 		return err
 	}
 	if err := helm.WaitForCRDs(ctx, c, o.timeout, agentCRD); err != nil {
@@ -428,6 +427,25 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	}
 	a.Step("installed agent %s with its CRD", ch.AppVersion())
 	return nil
+}
+
+// applyAgent installs the agent's part of the chart with its CRD. Where OLM installs the agent, it may write that CRD
+// in the same moment, and takes away the marks of Helm's release.
+func (a *app) applyAgent(ctx context.Context, o *joinOptions, c client.Client, r helm.Release, ch *chart.Chart,
+	values map[string]any) error {
+	var failed error
+	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
+		if failed = a.takeCRD(ctx, c, r, values); failed == nil {
+			failed = r.Apply(ctx, ch, values, 0)
+		}
+		return failed == nil || !isTakenAway(failed), failed
+	})
+	return cmp.Or(failed, err)
+}
+
+// isTakenAway tells whether Helm found the CRD without the marks of its release. Helm has no type for that error.
+func isTakenAway(err error) bool {
+	return strings.Contains(err.Error(), agentCRD) && strings.Contains(err.Error(), "invalid ownership metadata")
 }
 
 // takeCRD makes the agent's CRD part of its release. One that belongs to another release is left to that, which is the
