@@ -109,9 +109,8 @@ func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, 
 	return b, b.addManifests(manifests)
 }
 
-// RightsOf is FromManifests for those who judge what a bundle may do, in less memory. Objects other than the
-// ClusterServiceVersion, ServiceAccounts and those of RBAC have no more than their apiVersion, kind and name, and there
-// are no CRDs.
+// RightsOf is FromManifests for those who judge what a bundle may do, in less memory. Objects of kinds that give no
+// rights by what they say have no more than their apiVersion, kind and name, and there are no CRDs.
 func RightsOf(manifests [][]byte) (*Bundle, error) {
 	b := &Bundle{reduce: func(o *Object) *Object {
 		if givesRights(o) {

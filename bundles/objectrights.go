@@ -5,6 +5,7 @@ package bundles
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -55,7 +56,7 @@ func (b *Bundle) objectRights(o *Object) []Right {
 	case kind == kindSecret:
 		return b.tokenSecret(o)
 	case kind == kindServiceMonitor:
-		return b.sentByPrometheus(o)
+		return sentByPrometheus(o)
 	case kind == kindPriorityClass && o.Object["globalDefault"] == true:
 		return []Right{unknown(o, FromObject, []any{"globalDefault"},
 			"PriorityClass %s holds for all pods of the cluster that name none", o.GetName())}
@@ -81,27 +82,27 @@ func tokenOf(accounts ...string) rbacv1.PolicyRule {
 		ResourceNames: accounts, Verbs: []string{"create"}}
 }
 
-// sentByPrometheus says what a ServiceMonitor has Prometheus send to the pods that it selects: a file of its own, which
-// is its token, and Secrets of the namespace.
-func (b *Bundle) sentByPrometheus(o *Object) []Right {
+// sentByPrometheus says that a ServiceMonitor has Prometheus send a token of its own to the pods that it selects: from
+// a file, or by a scrape class of Prometheus' owner. Secrets of the namespace, which it can send as well, the
+// operator's pods can mount.
+func sentByPrometheus(o *Object) []Right {
 	endpoints, _, err := unstructured.NestedFieldNoCopy(o.Object, "spec", "endpoints")
-	if err != nil {
+	class, _, classErr := unstructured.NestedString(o.Object, "spec", "scrapeClass")
+	if err != nil || classErr != nil {
 		return []Right{unknown(o, FromObject, nil, "%s %s cannot be read", o.GetKind(), o.GetName())}
 	}
-	own := map[string]bool{}
-	for _, other := range b.Objects {
-		own[other.GetName()] = own[other.GetName()] || other.GetKind() == kindSecret
-	}
-	s := sent{object: o, own: own}
+	s := sent{object: o}
 	s.walk([]any{"spec", "endpoints"}, endpoints)
+	if class != "" {
+		s.add("spec", "scrapeClass")
+	}
 	slices.SortFunc(s.rights, func(a, b Right) int { return strings.Compare(a.Name, b.Name) })
 	return s.rights
 }
 
-// sent collects what a ServiceMonitor sends.
+// sent collects by what a ServiceMonitor sends a token.
 type sent struct {
 	object *Object
-	own    map[string]bool
 	rights []Right
 }
 
@@ -112,34 +113,25 @@ func (s *sent) walk(path []any, value any) {
 			s.walk(append(slices.Clip(path), i), child)
 		}
 	case map[string]any:
-		s.secret(path, v)
 		for name, child := range v {
 			at := append(slices.Clip(path), name)
 			if file, _ := child.(string); file != "" && isSentFile(name) {
-				s.add(at, ", whose "+name+" has Prometheus send its own token", InCluster, tokenOf())
+				s.add(at...)
 			}
 			s.walk(at, child)
 		}
 	}
 }
 
-// isSentFile tells whether a field names a file that Prometheus sends. It proves only that it has a key.
+// isSentFile tells whether a field names a file that Prometheus sends. Of certificates it proves only that it has the
+// key.
 func isSentFile(field string) bool {
 	return strings.HasSuffix(field, "File") && !slices.Contains([]string{"caFile", "certFile", "keyFile"}, field)
 }
 
-// secret takes a reference to a key of a Secret, which looks as one to a ConfigMap does.
-func (s *sent) secret(path []any, reference map[string]any) {
-	name, isName := reference["name"].(string)
-	_, isKey := reference["key"].(string)
-	if !isName || !isKey || path[len(path)-1] == "configMap" || s.own[name] {
-		return
-	}
-	s.add(path, ", by which Prometheus uses Secret "+name, InNamespace, rbacv1.PolicyRule{APIGroups: []string{""},
-		Resources: []string{"secrets"}, ResourceNames: []string{name}, Verbs: []string{"get"}})
-}
-
-func (s *sent) add(path []any, how string, scope Scope, rule rbacv1.PolicyRule) {
-	s.rights = append(s.rights, Right{Rule: rule, Source: FromObject, Scope: scope, Object: s.object, Path: path,
-		Name: s.object.GetKind() + " " + s.object.GetName() + how})
+func (s *sent) add(path ...any) {
+	s.rights = append(s.rights, Right{Rule: tokenOf(), Source: FromObject, Scope: InCluster, Object: s.object,
+		Path: path,
+		Name: fmt.Sprintf("%s %s, whose %s has Prometheus send its own token", s.object.GetKind(), s.object.GetName(),
+			path[len(path)-1])})
 }

@@ -136,8 +136,10 @@ func powers(c corev1.SecurityContext, path ...any) []NodeAccess {
 	}
 	if c.Capabilities != nil {
 		for _, added := range c.Capabilities.Add {
-			out = append(out, NodeAccess{fmt.Sprintf("has the capability %s", added),
-				slices.Concat(path, []any{"capabilities"})})
+			name := strings.TrimPrefix(string(added), "CAP_")
+			if name != "NET_BIND_SERVICE" { // which Pod Security's restricted level permits
+				out = append(out, NodeAccess{"has the capability " + name, slices.Concat(path, []any{"capabilities"})})
+			}
 		}
 	}
 	return out

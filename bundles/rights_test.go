@@ -118,11 +118,12 @@ func TestRights(t *testing.T) {
 				"serviceaccounts/token, cluster"}},
 		"its certificates": {[]string{csv("", ""), monitor("tlsConfig: {caFile: a, certFile: b, keyFile: c, ca: " +
 			"{configMap: {name: a, key: b}}}")}, nil},
-		"Secrets that Prometheus uses": {[]string{csv("", ""), monitor("basicAuth: {username: {name: u, key: k}, " +
-			"password: {name: p, key: k}}, tlsConfig: {keySecret: {name: own, key: k}}"),
-			"{apiVersion: v1, kind: Secret, metadata: {name: own}}"},
-			[]string{"ServiceMonitor r, by which Prometheus uses Secret p: get secrets, namespace",
-				"ServiceMonitor r, by which Prometheus uses Secret u: get secrets, namespace"}},
+		"by a scrape class": {[]string{csv("", ""), object("monitoring.coreos.com/v1", "ServiceMonitor", "",
+			"spec: {scrapeClass: tokens}")},
+			[]string{"ServiceMonitor r, whose scrapeClass has Prometheus send its own token: create " +
+				"serviceaccounts/token, cluster"}},
+		"Secrets that the operator can mount": {[]string{csv("", ""), monitor("basicAuth: {username: {name: u, key: k}, " +
+			"password: {name: p, key: k}}, tlsConfig: {keySecret: {name: t, key: k}}")}, nil},
 		"a ServiceMonitor that cannot be read": {[]string{csv("", ""), object("monitoring.coreos.com/v1",
 			"ServiceMonitor", "", "spec: all")},
 			[]string{"ServiceMonitor r: unknown, ServiceMonitor r cannot be read, cluster"}},

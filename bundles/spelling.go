@@ -27,6 +27,7 @@ var rightsTypes = map[string]reflect.Type{
 	"RoleBinding":        reflect.TypeFor[rbacv1.RoleBinding](),
 	"ClusterRoleBinding": reflect.TypeFor[rbacv1.ClusterRoleBinding](),
 	"ServiceAccount":     reflect.TypeFor[corev1.ServiceAccount](),
+	kindSecret:           reflect.TypeFor[corev1.Secret](),
 }
 
 // Misspelt returns a field of an object that gives rights, as a path, that only OLM takes for a known one; empty where

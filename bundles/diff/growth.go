@@ -170,6 +170,7 @@ func (g grant) String() string {
 var (
 	webhookGrant = grant{"admission webhooks", unsaid}
 	apiGrant     = grant{"APIs that the operator serves", unsaid}
+	tokenGrant   = grant{"tokens that Prometheus or a Secret gives to the operator", unsaid}
 )
 
 // grants are the rights that come with a bundle. Rights to be bound to a role that the bundle binds itself are there
@@ -200,7 +201,7 @@ func grantsOf(r bundles.Right, forAll, bound bool) []grant {
 		return []grant{apiGrant}
 	case bundles.FromObject:
 		if r.Unknown == "" {
-			return []grant{{r.Name, unsaid}}
+			return []grant{tokenGrant}
 		}
 	default: // has holders
 	}

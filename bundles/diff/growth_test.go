@@ -98,9 +98,9 @@ subjects: [{kind: ServiceAccount, name: a}]`
 		"which they did": {from: []string{csv("", "containers: [{name: c, securityContext: {privileged: true}}]")},
 			to: []string{csv("", "initContainers: [{name: i, securityContext: {privileged: true}}]")}},
 		"by the token of Prometheus": {from: harmless, to: with(scraped("bearerTokenFile: /token")),
-			want: []string{"create serviceaccounts/token (ServiceMonitor m, whose bearerTokenFile has Prometheus " +
-				"send its own token)"}},
-		"which it had": {from: with(scraped("bearerTokenFile: /token")), to: with(scraped("bearerTokenFile: /other"))},
+			want: []string{"create serviceaccounts/token (tokens that Prometheus or a Secret gives to the operator)"}},
+		"which it had": {from: with(scraped("bearerTokenFile: /token")),
+			to: with(strings.ReplaceAll(scraped("bearerTokenFile: /other"), "name: m", "name: other"))},
 		"by a kind that is not known": {from: harmless, to: with(object("x/v1", "Widget", "", "spec: {}")),
 			want: []string{unknown + "what Widget r of API group x does is not known (the operator)"}},
 		"by a role that nothing binds": {from: harmless, to: with(cluster("", "rules: ["+secret+"]")),

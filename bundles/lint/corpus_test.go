@@ -229,7 +229,6 @@ func keys(all []judged) []string {
 	return out
 }
 
-// The corpus says of each bundle whose it is and under which licence, and no verdict is about a bundle that is gone.
 // TestTheCorpusIsKnown: published bundles have only objects whose effects are known, and hardly any that gives rights
 // besides RBAC.
 func TestTheCorpusIsKnown(t *testing.T) {
@@ -252,6 +251,7 @@ func TestTheCorpusIsKnown(t *testing.T) {
 	}
 }
 
+// The corpus says of each bundle whose it is and under which licence, and no verdict is about a bundle that is gone.
 func TestCorpusIsComplete(t *testing.T) {
 	want := map[string]bool{}
 	for _, c := range readCorpus(t) {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/alpha/property"
@@ -173,7 +174,8 @@ func relatedImages(b *bundles.Bundle, image string) []declcfg.RelatedImage {
 	}
 	add(image)
 	for _, i := range b.Images() {
-		if i.Use != bundles.AnnotationImage {
+		_, err := reference.ParseNormalizedNamed(i.Ref)
+		if i.Use != bundles.AnnotationImage && (err == nil || i.Use != bundles.VariableImage) {
 			add(i.Ref)
 		}
 	}

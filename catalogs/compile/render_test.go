@@ -99,7 +99,8 @@ spec:
           template:
             spec:
               initContainers: [{name: i, image: r/init}]
-              containers: [{name: web, image: r/web, env: [{name: RELATED_IMAGE_A, value: r/variable}]}]
+              containers: [{name: web, image: r/web, env: [{name: RELATED_IMAGE_A, value: r/variable},
+                {name: RELATED_IMAGE_B, value: $(A)/b}]}]
               volumes: [{name: v, image: {reference: r/volume}}]
 `)}, map[string]string{registryv1.AnnotationPackage: "e", registryv1.AnnotationChannels: "stable"})
 	if err != nil {

@@ -52,7 +52,15 @@ func (in Input) isToBeMadeAgain(p InstallPlan) bool {
 	if p.Repeats {
 		after = replanAfter
 	}
-	return p.Differs != "" && in.Now.Sub(p.Created) >= after && !slices.ContainsFunc(p.CSVs, in.hasCSV)
+	return p.Differs != "" && in.Now.Sub(p.Created) >= after && !in.hasBegun(p)
+}
+
+// hasBegun tells whether a plan that failed has installed a CSV before, or another one the next hop.
+func (in Input) hasBegun(p InstallPlan) bool {
+	isFailed := p.Phase == string(operatorsv1alpha1.InstallPlanPhaseFailed)
+	return slices.ContainsFunc(p.CSVs, func(name string) bool {
+		return (isFailed || name == in.Offer.Next) && in.hasCSV(name)
+	})
 }
 
 // foreignSources returns the steps of a plan that do not come from the view. What they install may have the names of
@@ -154,7 +162,7 @@ func (d *decision) planApproved(in Input) *finding {
 // planDiffers reports a plan that would install something else than the view serves.
 func (in Input) planDiffers(p InstallPlan) *finding {
 	name := in.Install.Spec.Admission.Release.TargetNamespace() + "/" + p.Name
-	isThere := slices.ContainsFunc(p.CSVs, in.hasCSV)
+	isThere := in.hasBegun(p)
 	if !p.Repeats && !p.Approved && !isThere {
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
 			"InstallPlan %s is not approved: %s. It is deleted, and OLM makes another one of what is served.",
@@ -172,7 +180,7 @@ func (in Input) planDiffers(p InstallPlan) *finding {
 	case len(in.ofOtherPackages(p)) > 0:
 		message += " Delete it, and OLM makes another one."
 	default:
-		message += fmt.Sprintf(" It is deleted at the latest %s after OLM made it, and OLM makes another one.",
+		message += fmt.Sprintf(" It is deleted about %s after OLM made it, and OLM makes another one.",
 			replanAfter)
 	}
 	return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem, message: message}

@@ -528,8 +528,8 @@ func TestNext(t *testing.T) {
 				in.Cluster.InstallPlans[0].Differs, in.Cluster.InstallPlans[0].Repeats = "it differs", true
 				in.Cluster.InstallPlans[0].Created = now.Add(-replanAfter)
 			}),
-			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
-				Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonUnadmittedPlan,
+				Stalled: true, Failing: v1alpha1.ConditionResolved},
 		},
 		"a plan that failed on the way, differs, and has its CSV there is kept": {
 			with(running("Pending"), func(in *Input) {
@@ -538,6 +538,19 @@ func TestNext(t *testing.T) {
 				in.Cluster.InstallPlans[0].Failure = "at the CustomResourceDefinition things"
 			}),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a plan that differs and needs what is there is deleted": {
+			with(planned("RequiresApproval", v1), func(in *Input) {
+				in.Cluster.InstallPlans[0].Differs = "it differs"
+				in.Cluster.InstallPlans[0].CSVs = append(in.Cluster.InstallPlans[0].CSVs, "lib.v1")
+				in.Offer.Admitted = append(in.Offer.Admitted, "lib.v1")
+				in.Cluster.InstallPlans[0].Subscribes = []string{"lib.v1"}
+				in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: "lib.v1", Phase: "Succeeded"})
+				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions, Subscription{Name: "lib",
+					CurrentCSV: "lib.v1", InstalledCSV: "lib.v1"})
+			}),
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"no backup is taken for a plan that differs": {
 			with(planned("RequiresApproval", v2), func(in *Input) {

@@ -166,20 +166,16 @@ func (in Input) pending() *InstallPlan {
 // resolved waits for an InstallPlan for the next hop, and deletes those that
 // OLM made for another one: OLM never supersedes them (olm.md, fact 5).
 func (d *decision) resolved(in Input) *finding {
-	removed := ""
+	var removed *finding
 	for _, p := range in.Cluster.InstallPlans {
 		if in.isStale(p) {
 			d.add(Delete, KindInstallPlan, p.Name, p.Object)
-			removed = "An InstallPlan for another version was deleted; OLM resolves again."
-			if p.Differs != "" {
-				removed = fmt.Sprintf("InstallPlan %s was deleted: %s. OLM makes another one of what is served.",
-					p.Name, p.Differs)
-			}
+			removed = in.planRemoved(p)
 		}
 	}
 	switch {
-	case removed != "":
-		return &finding{reason: v1alpha1.ReasonProgressing, message: removed, recheck: recheckSoon}
+	case removed != nil:
+		return removed
 	case in.Offer.Next == "" || in.pending() != nil || in.hasCSV(in.Offer.Next):
 		d.resolveAgain(in)
 		return nil
@@ -191,6 +187,21 @@ func (d *decision) resolved(in Input) *finding {
 		d.reset(in, sub)
 	}
 	f.recheck = min(f.recheck, retry)
+	return f
+}
+
+// planRemoved reports a plan that is deleted. One after another that differ in their content are a problem.
+func (in Input) planRemoved(p InstallPlan) *finding {
+	f := &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
+		message: "An InstallPlan for another version was deleted; OLM resolves again."}
+	switch {
+	case p.Repeats:
+		f = in.planDiffers(p)
+		f.recheck = recheckSoon
+	case p.Differs != "":
+		f.message = fmt.Sprintf("InstallPlan %s was deleted: %s. OLM makes another one of what is served.", p.Name,
+			p.Differs)
+	}
 	return f
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"reflect"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -121,9 +122,11 @@ func (c csv) walk(visit func(fact uint64, path string)) error {
 var seed = maphash.MakeSeed()
 
 type (
-	// under is something at a place that has a hash: a field, an item or a length of a list, or a scalar.
+	// under is something at a place that has a hash: a field, an item or a length of a list, or a scalar. Its kind is
+	// there because a hash does not depend on the type of what is in an interface.
 	under struct {
 		place uint64
+		kind  string
 		what  any
 	}
 	field  string
@@ -131,7 +134,9 @@ type (
 	length int
 )
 
-func hash(place uint64, what any) uint64 { return maphash.Comparable(seed, under{place, what}) }
+func hash(place uint64, what any) uint64 {
+	return maphash.Comparable(seed, under{place, reflect.TypeOf(what).String(), what})
+}
 
 // walk visits what a JSON value says: each scalar, and the length of each list that is not empty.
 func walk(place uint64, path string, value any, visit func(fact uint64, path string)) {

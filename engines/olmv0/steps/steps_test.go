@@ -94,7 +94,9 @@ func TestPlansAreApprovedByContent(t *testing.T) {
 		"another image": {edit("ClusterServiceVersion", "registry.example.com/echo", "evil.example.com/echo"),
 			"ClusterServiceVersion echo.v1.0.0 is not as the bundle has it: " +
 				"spec.install.spec.deployments[0].spec.template.spec.containers[0].image"},
-		"a container that may do more": {edit("ClusterServiceVersion", `"allowPrivilegeEscalation":false`, `"a":1`),
+		"a field less, as if OLM did not know it": {edit("ClusterServiceVersion", `"allowPrivilegeEscalation":false`, ""),
+			""},
+		"a field that nobody knows": {edit("ClusterServiceVersion", `"allowPrivilegeEscalation":false`, `"a":1`),
 			"ClusterServiceVersion echo.v1.0.0 is not"},
 		"more permissions in the ClusterServiceVersion": {edit("ClusterServiceVersion", `"nodes"`, `"secrets"`), "is not as"},
 		"fewer fields":           {edit("ClusterServiceVersion", `"annotations":{"a":"b",`, `"annotations":{`), ""},

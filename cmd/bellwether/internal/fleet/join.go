@@ -443,9 +443,11 @@ func (a *app) applyAgent(ctx context.Context, o *joinOptions, c client.Client, r
 	return cmp.Or(failed, err)
 }
 
-// isTakenAway tells whether Helm found the CRD without the marks of its release. Helm has no type for that error.
+// isTakenAway tells whether Helm found the CRD without the marks of its release, before it began or when it came to
+// make it. Helm has no type for the first error.
 func isTakenAway(err error) bool {
-	return strings.Contains(err.Error(), agentCRD) && strings.Contains(err.Error(), "invalid ownership metadata")
+	return strings.Contains(err.Error(), agentCRD) &&
+		(strings.Contains(err.Error(), "invalid ownership metadata") || apierrors.IsAlreadyExists(err))
 }
 
 // takeCRD makes the agent's CRD part of its release. One that belongs to another release is left to that, which is the
