@@ -294,7 +294,7 @@ func (o *operator) finish(step string, drawn Installation) {
 func (o *operator) resolve(bundle string) {
 	o.serial++
 	name := "install-" + digest(o.cluster, bundle, strconv.Itoa(o.serial))[:5]
-	o.state.InstallPlans = append(o.state.InstallPlans, plan.InstallPlan{Object: o.object(), Name: name,
+	o.state.InstallPlans = append(o.state.InstallPlans, plan.InstallPlan{Object: o.object(), Name: name, Compared: true,
 		Phase: string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval), CSVs: []string{bundle}, Created: o.now()})
 	if n := len(o.state.InstallPlans); n > keptPlans {
 		o.state.InstallPlans = o.state.InstallPlans[n-keptPlans:]
