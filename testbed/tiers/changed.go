@@ -116,15 +116,16 @@ func (c *Changed) runCandidates(ctx context.Context, candidates []*candidate) er
 			if ctx.Err() != nil {
 				return ignoreDeadline(ctx, ctx.Err())
 			}
-			return ignoreDeadline(ctx, c.Test(ctx, one.job, &untilDeadline{Runner: c.Runner, ctx: ctx, one: one}))
+			return ignoreDeadline(ctx, c.Test(ctx, one.job, &untilDeadline{Changed: c, ctx: ctx, one: one}))
 		})
 	}
 	return group.Wait()
 }
 
-// untilDeadline passes results on as long as there is time. What ends later was interrupted.
+// untilDeadline passes results on as long as there is time, and keeps what passed, so that a run that is killed loses
+// nothing else. What ends later was interrupted.
 type untilDeadline struct {
-	Runner
+	*Changed
 	ctx context.Context // of the call whose results these are
 	one *candidate
 }
@@ -134,6 +135,9 @@ func (u *untilDeadline) End(p *Package) {
 	if u.ctx.Err() == nil {
 		u.one.result = p
 		u.Runner.End(p)
+		if p.Passed {
+			_ = u.keep(u.one.job.Folders[0], passRecord{Passed: u.one.digest}) // save tells of an error
+		}
 	}
 }
 

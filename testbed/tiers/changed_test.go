@@ -144,6 +144,27 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// TestAKilledRunKeepsWhatPassed: when the second package begins, the first one is known to have passed.
+func TestAKilledRunKeepsWhatPassed(t *testing.T) {
+	tests, state := &fakeTests{}, t.TempDir()
+	var changed Changed
+	changed = Changed{State: state, Limit: time.Hour,
+		Digest: func(j Job) (string, error) { return j.Folders[0] + "1", nil },
+		Runner: Runner{Parallel: 1, Components: func(context.Context) error { return nil },
+			Report: NewReport(&bytes.Buffer{}),
+			Times:  &Times{path: filepath.Join(t.TempDir(), "times.json"), seconds: map[string]float64{}},
+			Test: func(ctx context.Context, job Job, listener Listener) error {
+				if last, err := changed.load("a"); job.Folders[0] == "b" && (err != nil || last.Passed != "a1") {
+					t.Errorf("when b begins, a is known by %+v, %v", last, err)
+				}
+				return tests.run(ctx, job, listener)
+			}}}
+	if err := changed.Run(t.Context(), []Entry{{Folder: "a", Name: "TestA", Tier: Cluster},
+		{Folder: "b", Name: "TestB", Tier: Cluster}}, Cluster); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestInputs names what the tests of a package depend on beside the packages that they import.
 func TestInputs(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
