@@ -5,6 +5,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +13,27 @@ import (
 	"strings"
 	"testing"
 )
+
+// TestNotChecked: nobody takes a check that could not be made for one that passed.
+func TestNotChecked(t *testing.T) {
+	unreachable := fmt.Errorf("%w: refused", errUnreachable)
+	for name, c := range map[string]struct {
+		err      error
+		isHosted bool
+		status   int
+		says     string
+	}{
+		"passed":                   {nil, true, 0, ""},
+		"failed":                   {errors.New("module .: exit 3"), false, 1, "vuln: module .: exit 3\n"},
+		"out of reach":             {unreachable, false, 0, "not checked: " + unreachable.Error() + "\n"},
+		"out of reach of a hosted": {unreachable, true, 1, "not checked: " + unreachable.Error() + "\n"},
+	} {
+		var out strings.Builder
+		if status := report(&out, c.err, c.isHosted); status != c.status || out.String() != c.says {
+			t.Errorf("%s: status %d, %q", name, status, out.String())
+		}
+	}
+}
 
 // TestCheck runs a fake govulncheck against a fake database.
 func TestCheck(t *testing.T) {
