@@ -23,6 +23,8 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/client/silence"
 	"github.com/prometheus/alertmanager/api/v2/models"
 	"k8s.io/client-go/rest"
+
+	"github.com/bellwether-dev/bellwether/outbound"
 )
 
 // ErrAddress says that the URL of an Endpoint cannot be used.
@@ -77,6 +79,9 @@ type Alert struct {
 	SilencedBy []string
 }
 
+// maxAnswer is more than all alerts and silences of a large fleet.
+const maxAnswer = 64 << 20
+
 // Client makes a client. It does not connect yet. An error about the URL wraps
 // ErrAddress.
 func (e Endpoint) Client() (*Client, error) {
@@ -85,12 +90,12 @@ func (e Endpoint) Client() (*Client, error) {
 		return nil, fmt.Errorf("%w: %q is not a URL such as http://alertmanager.monitoring:9093", ErrAddress,
 			redacted(address))
 	}
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: e.TokenFile,
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: e.TokenFile, Dial: outbound.Dialer().DialContext,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: e.CAFile}})
 	if err != nil {
 		return nil, fmt.Errorf("read credentials for Alertmanager: %w", err)
 	}
-	plain := &http.Client{Transport: transport}
+	plain := outbound.Client(transport, maxAnswer)
 	server := openapi.NewWithClient(
 		address.Host,
 		path.Join("/", address.Path, "api/v2"),

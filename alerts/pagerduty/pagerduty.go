@@ -9,17 +9,21 @@
 package pagerduty
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	api "github.com/PagerDuty/go-pagerduty"
+
+	"github.com/bellwether-dev/bellwether/outbound"
 )
 
 // DefaultURL is where PagerDuty takes events in its service region US.
@@ -74,22 +78,63 @@ type Link struct {
 	Text string `json:"text,omitempty"`
 }
 
-// New makes a client for a URL that ends with /v2/enqueue, as Alertmanager has it. Empty:
-// DefaultURL. It does not connect. An error wraps ErrURL.
-func New(address string) (*Client, error) {
-	if address == "" {
-		address = DefaultURL
-	}
-	base, found := strings.CutSuffix(address, enqueuePath)
+// maxAnswer is more than PagerDuty says of an event.
+const maxAnswer = 1 << 20
+
+// Hosts are those that serve an Events API beside PagerDuty itself, such as a proxy: a name or an address, with the
+// port if the URL has one. Without any, only PagerDuty's own hosts are asked.
+type Hosts []string
+
+// own are the hosts of PagerDuty's service regions.
+var own = []string{"events.pagerduty.com", "events.eu.pagerduty.com"}
+
+// Check tells what is wrong with the URL of an Events API, as Client does.
+func (h Hosts) Check(address string) error {
+	_, err := h.base(address)
+	return err
+}
+
+// base is what the path of a request is appended to.
+func (h Hosts) base(address string) (string, error) {
+	base, found := strings.CutSuffix(cmp.Or(address, DefaultURL), enqueuePath)
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%w: it must be an http or https URL, such as %s", ErrURL, DefaultURL)
+		return "", fmt.Errorf("%w: it must be an http or https URL, such as %s", ErrURL, DefaultURL)
 	case !found:
-		return nil, fmt.Errorf("%w: it must end with %s", ErrURL, enqueuePath)
+		return "", fmt.Errorf("%w: it must end with %s", ErrURL, enqueuePath)
+	case u.User != nil:
+		return "", fmt.Errorf("%w: it must not have a user", ErrURL)
+	case u.Scheme == "https" && slices.Contains(own, hostOf(u)), slices.Contains(h, hostOf(u)):
+		return base, nil
+	}
+	return "", fmt.Errorf("%w: %s is no host of PagerDuty (%s with https): whoever runs the hub can add it to "+
+		"hub.paging.pagerDutyHosts", ErrURL, u.Host, strings.Join(own, ", "))
+}
+
+// hostOf is the host of a URL, with its port if that is not the one of the scheme.
+func hostOf(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	if port := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]; port != "" {
+		host = strings.TrimSuffix(host, port)
+	}
+	return host
+}
+
+// Client makes a client for a URL that ends with /v2/enqueue, as Alertmanager has it. Empty:
+// DefaultURL. It does not connect. An error wraps ErrURL.
+func (h Hosts) Client(address string) (*Client, error) {
+	base, err := h.base(address)
+	if err != nil {
+		return nil, err
 	}
 	client := api.NewClient("", api.WithV2EventsAPIEndpoint(base))
-	client.HTTPClient = &http.Client{Timeout: limit}
+	transport := outbound.Transport()
+	// Events are rare. After an error on a connection that was idle, nobody would know whether an event was accepted.
+	transport.DisableKeepAlives = true
+	plain := outbound.Client(transport, maxAnswer)
+	plain.Timeout = limit
+	client.HTTPClient = plain
 	return &Client{client}, nil
 }
 

@@ -20,14 +20,22 @@ const key = "0123456789abcdef0123456789abcdef"
 func TestURLs(t *testing.T) {
 	for address, valid := range map[string]bool{
 		"": true,
-		"https://events.eu.pagerduty.com/v2/enqueue": true,
-		"http://127.0.0.1:1/prefix/v2/enqueue":       true,
-		"https://events.pagerduty.com":               false,
-		"https:///v2/enqueue":                        false,
-		"ftp://events.pagerduty.com/v2/enqueue":      false,
-		"https://a b/v2/enqueue":                     false,
+		"https://events.eu.pagerduty.com/v2/enqueue":   true,
+		"http://127.0.0.1:1/prefix/v2/enqueue":         true,
+		"https://events.pagerduty.com/v2/enqueue":      true,
+		"http://events.pagerduty.com/v2/enqueue":       false,
+		"https://Events.PagerDuty.com:443/v2/enqueue":  true,
+		"https://events.pagerduty.com:8443/v2/enqueue": false,
+		"https://a@events.pagerduty.com/v2/enqueue":    false,
+		"https://evil.example.com/v2/enqueue":          false,
+		"http://169.254.169.254/v2/enqueue":            false,
+		"http://127.0.0.1:2/v2/enqueue":                false,
+		"https://events.pagerduty.com":                 false,
+		"https:///v2/enqueue":                          false,
+		"ftp://events.pagerduty.com/v2/enqueue":        false,
+		"https://a b/v2/enqueue":                       false,
 	} {
-		_, err := pagerduty.New(address)
+		_, err := pagerduty.Hosts{"127.0.0.1:1"}.Client(address)
 		if valid && err != nil || !valid && !errors.Is(err, pagerduty.ErrURL) {
 			t.Errorf("%q: error %v, want valid %t", address, err, valid)
 		}
@@ -63,7 +71,7 @@ func TestFailures(t *testing.T) {
 
 func client(t *testing.T, base string) *pagerduty.Client {
 	t.Helper()
-	c, err := pagerduty.New(base + "/v2/enqueue")
+	c, err := pagerduty.Hosts{strings.TrimPrefix(base, "http://")}.Client(base + "/v2/enqueue")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,8 @@ type Hub struct {
 	// Objects tells that AlertmanagerConfigs are made, which cannot say everything.
 	Objects   bool
 	Operators []Operator
+	// CheckPagerDuty tells what is wrong with the URL of an Events API. Nil: nothing is.
+	CheckPagerDuty func(address string) error
 }
 
 // Check says what is wrong with policies, alone and beside each other, without their
@@ -41,6 +43,7 @@ func Check(policies []v1alpha1.PagingPolicy, hub Hub) map[types.NamespacedName]P
 			func() Problem { return hub.checkScope(p) },
 			func() Problem { return hub.checkHours(p) },
 			func() Problem { return checkReceivers(p) },
+			func() Problem { return hub.checkURLs(p) },
 			func() Problem { return checkUse(p) },
 			func() Problem { return hub.checkConflicts(p, policies) },
 		} {
@@ -113,6 +116,18 @@ func checkReceivers(p *v1alpha1.PagingPolicy) Problem {
 	}
 	if err := whole.load(); err != nil {
 		return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("Alertmanager cannot use the policy: %v", err)}
+	}
+	return Problem{}
+}
+
+func (h Hub) checkURLs(p *v1alpha1.PagingPolicy) Problem {
+	for _, r := range p.Spec.Receivers {
+		if r.PagerDuty == nil || h.CheckPagerDuty == nil {
+			continue
+		}
+		if err := h.CheckPagerDuty(r.PagerDuty.URL); err != nil {
+			return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("receivers[%s].pagerDuty.url: %v", r.Name, err)}
+		}
 	}
 	return Problem{}
 }

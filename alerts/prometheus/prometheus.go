@@ -18,6 +18,8 @@ import (
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/rest"
+
+	"github.com/bellwether-dev/bellwether/outbound"
 )
 
 // ErrAddress says that the URL of an Endpoint cannot be used.
@@ -33,6 +35,9 @@ type Endpoint struct {
 	TokenFile, CAFile string
 }
 
+// maxAnswer is more than the rules of a large fleet, or a sample of each of its SLIs.
+const maxAnswer = 64 << 20
+
 // Client evaluates queries of one Prometheus.
 type Client struct {
 	api prometheus.API
@@ -47,12 +52,12 @@ func (e Endpoint) Client() (*Client, error) {
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return nil, fmt.Errorf("%w: %q is not a URL such as http://prometheus.monitoring:9090", ErrAddress, e.URL)
 	}
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: e.TokenFile,
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: e.TokenFile, Dial: outbound.Dialer().DialContext,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: e.CAFile}})
 	if err != nil {
 		return nil, fmt.Errorf("read credentials for Prometheus: %w", err)
 	}
-	client, err := api.NewClient(api.Config{Address: e.URL, RoundTripper: transport})
+	client, err := api.NewClient(api.Config{Address: e.URL, Client: outbound.Client(transport, maxAnswer)})
 	if err != nil {
 		return nil, fmt.Errorf("make client of Prometheus: %w", err)
 	}

@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"bundles"},
 	{"alerts"},
 	{remedies},
-	{"apis", "boilerplate", "charts", "docs", "phrase", "untrusted"},
+	{"apis", "boilerplate", "charts", "docs", "outbound", "phrase", "untrusted"},
 	{"version"},
 }
 

@@ -23,11 +23,11 @@ func (c *Client) Complete(ctx context.Context, image string, deep bool, a Access
 	}
 	// The library verifies the manifest, and the configuration, against their digests.
 	manifest, err := img.Manifest()
-	if err == nil {
-		_, err = img.RawConfigFile()
-	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", image, classify(err))
+	}
+	if _, err := configOf(img); err != nil {
+		return fmt.Errorf("read %s: %w", image, err)
 	}
 	ref, err := parse(image, a)
 	if err != nil {

@@ -6,8 +6,9 @@ package oci
 import (
 	"net/http"
 	"net/netip"
-	"slices"
 	"syscall"
+
+	"github.com/bellwether-dev/bellwether/outbound"
 )
 
 // credentialGuard sends no credentials over plain HTTP, except to this machine. Whoever
@@ -29,18 +30,11 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// metadata are addresses at which clouds give credentials to whoever asks, besides the link-local ones.
-var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200")}
-
 // refuseMetadata keeps connections from the metadata service of a cloud: no registry is there, and a registry may
-// redirect to it. It sees addresses after names are resolved, but not those behind a proxy.
-func refuseMetadata(_, address string, _ syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return nil //nolint:nilerr // no IP address, such as a socket of this machine
-	}
-	if ip := to.Addr().Unmap().WithZone(""); ip.IsLinkLocalUnicast() || slices.Contains(metadata, ip) {
-		return failf(ErrDenied, "it leads to a metadata address")
+// redirect to it.
+func refuseMetadata(network, address string, c syscall.RawConn) error {
+	if err := outbound.RefuseMetadata(network, address, c); err != nil {
+		return failf(ErrDenied, "%s", err)
 	}
 	return nil
 }

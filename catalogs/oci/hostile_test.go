@@ -156,6 +156,27 @@ func TestHostileImages(t *testing.T) {
 	}
 }
 
+// TestLargeConfigurations: nothing is read of a configuration that is larger than any image has.
+func TestLargeConfigurations(t *testing.T) {
+	img, err := mutate.Config(rawImage(t, archive(t, &tar.Header{Name: "metadata/annotations.yaml"})), v1.Config{
+		Labels: map[string]string{"x": strings.Repeat("x", 5<<20), oci.ConfigsLabel: "/configs"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRegistry(t)
+	digest := write(t, r.image("x"), img)
+	image := r.host + "/team/catalog@" + digest
+	c := oci.NewClient(oci.Options{CacheDir: t.TempDir()})
+	_, _, asBundle := c.Bundle(t.Context(), image, oci.Access{})
+	_, asCatalog := summary(t.Context(), c, oci.Source{Image: image}, digest)
+	for what, err := range map[string]error{"a bundle": asBundle, "a catalog": asCatalog,
+		"an image": c.Complete(t.Context(), image, false, oci.Access{})} {
+		if !errors.Is(err, oci.ErrTooLarge) || !strings.Contains(err.Error(), "configuration of the image") {
+			t.Errorf("as %s: %v", what, err)
+		}
+	}
+}
+
 // sparse is an archive of a few blocks with a file that claims a terabyte. It is of the oldest GNU format, which the
 // standard library reads and does not write.
 func sparse(t *testing.T) []byte {

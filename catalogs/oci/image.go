@@ -54,11 +54,30 @@ func (c *Client) openImage(ctx context.Context, s Source, digest string) (catalo
 }
 
 func label(img v1.Image, name string) (string, error) {
-	config, err := img.ConfigFile()
+	config, err := configOf(img)
 	if err != nil {
-		return "", fmt.Errorf("fetch image configuration: %w", classify(err))
+		return "", err
 	}
 	return config.Config.Labels[name], nil
+}
+
+// maxConfig is more than the configuration of any image has. It is read as a whole.
+const maxConfig = 4 << 20
+
+func configOf(img v1.Image) (*v1.ConfigFile, error) {
+	manifest, err := img.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("fetch image manifest: %w", classify(err))
+	}
+	if size := manifest.Config.Size; size < 0 || size > maxConfig { // a negative one reads without end
+		return nil, fmt.Errorf("%w: the configuration of the image has %d bytes, and may have %d", ErrTooLarge, size,
+			maxConfig)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("fetch image configuration: %w", classify(err))
+	}
+	return config, nil
 }
 
 // imageFiles are the files in one folder of an image. A file in an upper layer hides one of the same name below, and a

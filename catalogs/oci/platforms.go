@@ -64,9 +64,9 @@ func onePlatform(found *remote.Descriptor) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the image: %w", classify(err))
 	}
-	config, err := img.ConfigFile()
+	config, err := configOf(img)
 	if err != nil {
-		return nil, fmt.Errorf("read the image's configuration: %w", classify(err))
+		return nil, err
 	}
 	return []string{config.OS + "/" + config.Architecture}, nil
 }

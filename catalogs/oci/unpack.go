@@ -212,9 +212,9 @@ func walkHere(img v1.Image, visit func(string, io.Reader) error) error {
 
 // exactFiles are the files of an image in whose root the unpacker starts.
 func exactFiles(img v1.Image) (catalogs.Files, error) {
-	config, err := img.ConfigFile()
+	config, err := configOf(img)
 	if err != nil {
-		return nil, fmt.Errorf("fetch image configuration: %w", classify(err))
+		return nil, err
 	}
 	if dir := config.Config.WorkingDir; dir != "" && dir != "/" {
 		return nil, fmt.Errorf("%w: it has the working directory %s, where OLM looks for the bundle; make the image "+
@@ -234,9 +234,9 @@ func unpackFiles(img v1.Image, walk func(v1.Image, func(string, io.Reader) error
 	if err != nil {
 		return nil, err
 	}
-	config, err := img.ConfigFile()
+	config, err := configOf(img)
 	if err != nil {
-		return nil, fmt.Errorf("fetch image configuration: %w", classify(err))
+		return nil, err
 	}
 	return bundleIn(all, config.Config.Labels)
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/controllers/sendertoken"
+	"github.com/bellwether-dev/bellwether/outbound"
 )
 
 // senderFlags say how measurements of the cluster reach the hub's Prometheus.
@@ -71,7 +71,8 @@ func (p *process) addSender(hub ctrl.Manager, local cluster.Cluster, t target) e
 	if err != nil {
 		return fmt.Errorf("use --edge-rules: %w", err)
 	}
-	transport, err := rest.TransportFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: f.caFile}})
+	transport, err := rest.TransportFor(&rest.Config{Dial: outbound.Dialer().DialContext,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: f.caFile}})
 	if err != nil {
 		return fmt.Errorf("use --remote-write-ca-file: %w", err)
 	}
@@ -79,8 +80,8 @@ func (p *process) addSender(hub ctrl.Manager, local cluster.Cluster, t target) e
 	sender, err := edge.NewSender(evaluator, edge.Options{
 		Registry: t.metrics, URL: f.url, Now: time.Now,
 		Metrics: prometheus.WrapRegistererWith(prometheus.Labels{series.Cluster: t.cluster}, t.metrics),
-		Client: &http.Client{Transport: &oauth2.Transport{Base: transport,
-			Source: oauth2.ReuseTokenSourceWithExpiry(nil, tokens, renewBefore)}},
+		Client: outbound.Client(&oauth2.Transport{Base: transport,
+			Source: oauth2.ReuseTokenSourceWithExpiry(nil, tokens, renewBefore)}, maxAnswer),
 		Report: func(err error) {
 			if err != nil {
 				log.Error(err, "Cannot send slices")
@@ -94,6 +95,9 @@ func (p *process) addSender(hub ctrl.Manager, local cluster.Cluster, t target) e
 	}
 	return hub.Add(sender)
 }
+
+// maxAnswer is more than receivers say of a request.
+const maxAnswer = 1 << 20
 
 // renewBefore is how long before its end a token is renewed.
 const renewBefore = 30 * time.Minute

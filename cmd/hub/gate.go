@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/remotewrite"
-	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
+	"github.com/bellwether-dev/bellwether/outbound"
 	"github.com/bellwether-dev/bellwether/version"
 )
 
@@ -133,7 +133,7 @@ func newGate(f gateFlags, registry prometheus.Registerer) (*remotewrite.Gate, er
 		return nil, fmt.Errorf("invalid value %q of --store-url: use a URL such as "+
 			"http://prometheus.monitoring:9090/api/v1/write", f.storeURL)
 	}
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: f.tokenFile,
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: f.tokenFile, Dial: outbound.Dialer().DialContext,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: f.caFile}})
 	if err != nil {
 		return nil, fmt.Errorf("read credentials for the store: %w", err)
@@ -157,10 +157,13 @@ func newGate(f gateFlags, registry prometheus.Registerer) (*remotewrite.Gate, er
 	}
 	tokens := &remotewrite.Tokens{Hub: hub, Now: time.Now}
 	return remotewrite.New(remotewrite.Options{
-		Authenticate: tokens.Cluster, Names: series.Travelling(), Limits: f.limits, Metrics: registry, Now: time.Now,
-		Store: remotewrite.Store{URL: store, Client: &http.Client{Transport: transport}, Header: header},
+		Authenticate: tokens.Cluster, Limits: f.limits, Metrics: registry, Now: time.Now,
+		Store: remotewrite.Store{URL: store, Client: outbound.Client(transport, maxAnswer), Header: header},
 	})
 }
+
+// maxAnswer is more than stores say of a request.
+const maxAnswer = 1 << 20
 
 // Senders that are slow must not hold connections for ever.
 const (

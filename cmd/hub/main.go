@@ -110,6 +110,9 @@ func addPagingFlags(fs *pflag.FlagSet, o *paging.Options) {
 		"folder where Alertmanager has the Secret bellwether-alertmanager mounted, which PagingPolicies make")
 	fs.StringToStringVar(&o.Labels, "alertmanager-config-labels", nil,
 		"labels of AlertmanagerConfig objects, by which Alertmanager selects them")
+	fs.StringSliceVar((*[]string)(&o.PagerDuty), "pagerduty-hosts", nil,
+		"hosts that PagingPolicies may name for the Events API beside PagerDuty's own, such as those of a proxy, with "+
+			"the port if the URL has one")
 	fs.StringVar(&o.ServiceAccount, "service-account", paging.DefaultServiceAccount,
 		"the hub's own, as NAMESPACE:NAME, for messages that say what it lacks")
 }
@@ -184,7 +187,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	f.slo.Namespace = cmp.Or(f.slo.Namespace, f.electionNamespace)
 	f.paging.Namespace, f.silence.Namespace = f.slo.Namespace, f.slo.Namespace
-	f.paging.Alertmanager = f.silence.Alertmanager
+	f.paging.Alertmanager, f.silence.PagerDutyHosts = f.silence.Alertmanager, f.paging.PagerDuty
 	catalogs := controllers.NewCatalogs(f.cacheDir)
 	defer catalogs.Close()
 	if err := controllers.AddHub(mgr, controllers.HubOptions{

@@ -80,7 +80,7 @@ func (r *Reconciler) send(ctx context.Context, ro *v1alpha1.OperatorRollout, s p
 		return plan.Result{State: v1alpha1.ChangeEventWaiting,
 			Message: "the routing key cannot be used: the condition Ready of the PagingPolicy says why"}
 	}
-	service, err := pagerduty.New(s.Receiver.PagerDuty.URL)
+	service, err := r.PagerDuty.Client(s.Receiver.PagerDuty.URL)
 	if err != nil {
 		return plan.Result{State: v1alpha1.ChangeEventRefused, Message: err.Error()}
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/bellwether-dev/bellwether/alerts/pagerduty"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
@@ -61,7 +62,8 @@ func newFixture(t *testing.T, ro *v1alpha1.OperatorRollout) *fixture {
 	}
 	c := builder.Build()
 	f.Reconciler = &Reconciler{Client: c, Live: c, Secrets: kit.PagingSecrets{Live: c},
-		Events: events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
+		PagerDuty: pagerduty.Hosts{strings.TrimPrefix(server.URL, "http://")},
+		Events:    events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
 	return f
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/changes"
+	"github.com/bellwether-dev/bellwether/alerts/pagerduty"
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/changeevents/plan"
@@ -42,6 +43,8 @@ type Reconciler struct {
 	Live    client.Reader
 	Secrets kit.PagingSecrets
 	Events  events.EventRecorder
+	// PagerDuty are the hosts that receivers may name beside PagerDuty's own.
+	PagerDuty pagerduty.Hosts
 	// Now is the hub's clock.
 	Now func() time.Time
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/bellwether-dev/bellwether/alerts/pagerduty"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/changeevents/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
@@ -26,12 +27,14 @@ import (
 type Options struct {
 	// Concurrency is the number of rollouts whose events are sent at a time.
 	Concurrency int
+	// PagerDuty are the hosts that receivers may name beside PagerDuty's own.
+	PagerDuty pagerduty.Hosts
 }
 
 // Add adds the controller to a manager whose cache has kit.IndexOperator. It runs on the
 // leader only.
 func Add(mgr ctrl.Manager, o Options) error {
-	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Now: time.Now,
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Now: time.Now, PagerDuty: o.PagerDuty,
 		Secrets: kit.PagingSecrets{Live: mgr.GetAPIReader()}, Events: mgr.GetEventRecorder("bellwether-changeevents")}
 	err := ctrl.NewControllerManagedBy(mgr).Named("changeevents").
 		For(&v1alpha1.OperatorRollout{}).

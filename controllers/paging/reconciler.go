@@ -78,8 +78,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.R
 }
 
 func (r *Reconciler) observe(ctx context.Context) (plan.Input, error) {
-	in := plan.Input{Kind: plan.KindSecret, Namespace: r.Options.Namespace, Folder: r.Options.Folder, Rules: r.Rules,
-		Tests: r.Tester.Results(), Now: r.Now()}
+	in := plan.Input{Kind: plan.KindSecret, Namespace: r.Options.Namespace, Folder: r.Options.Folder,
+		PagerDuty: r.Options.PagerDuty, Rules: r.Rules, Tests: r.Tester.Results(), Now: r.Now()}
 	var policies v1alpha1.PagingPolicyList
 	var operators v1alpha1.ManagedOperatorList
 	var slos v1alpha1.OperatorSLOList

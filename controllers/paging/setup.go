@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/bellwether-dev/bellwether/alerts/alertmanager"
+	"github.com/bellwether-dev/bellwether/alerts/pagerduty"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
@@ -33,6 +34,8 @@ type Options struct {
 	Folder string
 	// Labels of AlertmanagerConfig objects, by which the Alertmanager selects them.
 	Labels map[string]string
+	// PagerDuty are the hosts that receivers may name beside PagerDuty's own.
+	PagerDuty pagerduty.Hosts
 	// ServiceAccount of the hub, as namespace:name, for the message that says what is missing.
 	ServiceAccount string
 	// Recheck is how often Secrets are read again, since nobody says when one changes.

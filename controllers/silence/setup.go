@@ -29,6 +29,8 @@ type Options struct {
 	// Alertmanager that notifies of the fleet's alerts. Without a URL no silence comes into
 	// force.
 	Alertmanager alertmanager.Endpoint
+	// PagerDutyHosts are those that receivers may name beside PagerDuty's own.
+	PagerDutyHosts pagerduty.Hosts
 	// Max is how long a silence may last. Default: silences.DefaultMax.
 	Max time.Duration
 	// WithoutAutomatic makes no silences for upgrades, vetoes and removed clusters.
@@ -71,7 +73,7 @@ func New(o Options) (*Reconciler, error) {
 	o.Max = cmp.Or(o.Max, silences.DefaultMax)
 	o.Recheck = cmp.Or(o.Recheck, 15*time.Second)
 	r := &Reconciler{Options: o, Now: time.Now,
-		PagerDuty: func(url string) (PagerDuty, error) { return pagerduty.New(url) }}
+		PagerDuty: func(url string) (PagerDuty, error) { return o.PagerDutyHosts.Client(url) }}
 	if o.Alertmanager.URL == "" {
 		return r, nil
 	}

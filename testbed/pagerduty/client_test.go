@@ -70,7 +70,7 @@ func TestClientErrors(t *testing.T) {
 
 func clientOf(t *testing.T, s *pagerduty.Server) *client.Client {
 	t.Helper()
-	c, err := client.New(s.URL() + pagerduty.EnqueuePath)
+	c, err := client.Hosts{s.Host()}.Client(s.URL() + pagerduty.EnqueuePath)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,6 +122,9 @@ func (s *Server) Close() {
 // URL is where the server is, without a path. It stays the same when connections were refused meanwhile.
 func (s *Server) URL() string { return "http://" + s.address }
 
+// Host is that of the URL.
+func (s *Server) Host() string { return s.address }
+
 // RoutingKey is the key that events of a service carry.
 func (s *Server) RoutingKey(service string) (string, error) {
 	key, ok := s.keys[service]

@@ -56,7 +56,7 @@ func (f *fixture) silencer() *silencer {
 	out := &silencer{fixture: f, Client: builder.Build()}
 	var err error
 	out.reconciler, err = silence.New(silence.Options{Namespace: platform,
-		Alertmanager: api.Endpoint{URL: f.managers[0].URL()}})
+		Alertmanager: api.Endpoint{URL: f.managers[0].URL()}, PagerDutyHosts: []string{f.events.Host()}})
 	if err != nil {
 		f.t.Fatal(err)
 	}

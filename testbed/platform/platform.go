@@ -242,7 +242,8 @@ func (p *Platform) InstallHub(ctx context.Context) error {
 	args = append(args, p.published.values(build.Hub)...)
 	if p.monitoring != nil {
 		args = append(args, "--set", "hub.slo.prometheusURL="+p.monitoring.URL(),
-			"--set", "hub.paging.alertmanagerFolder="+p.monitoring.pager.folder)
+			"--set", "hub.paging.alertmanagerFolder="+p.monitoring.pager.folder,
+			"--set", "hub.paging.pagerDutyHosts={"+p.Events().Host()+"}")
 		args = append(args, readableSecrets()...)
 	}
 	_, err := p.Bellwether(ctx, args...)

@@ -16,7 +16,7 @@ import (
 func judge(in Input, operators []paging.Operator,
 	written map[types.NamespacedName]paging.Policy) map[types.NamespacedName]paging.Problem {
 	out := paging.Check(in.Policies, paging.Hub{Namespace: in.Namespace, Objects: in.Kind == KindObject,
-		Operators: operators})
+		Operators: operators, CheckPagerDuty: in.PagerDuty.Check})
 	for i := range in.Policies {
 		key := keyOfObject(&in.Policies[i])
 		if _, wrong := out[key]; wrong {

@@ -21,6 +21,7 @@ import (
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bellwether-dev/bellwether/alerts/pagerduty"
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -62,7 +63,9 @@ type Input struct {
 	// Namespace of the Secret; a policy with the scope Fleet has to be there.
 	Namespace string
 	// Folder is where Alertmanager has the keys of the Secret as files.
-	Folder    string
+	Folder string
+	// PagerDuty are the hosts that receivers may name.
+	PagerDuty pagerduty.Hosts
 	Policies  []v1alpha1.PagingPolicy
 	Operators []v1alpha1.ManagedOperator
 	SLOs      []v1alpha1.OperatorSLO

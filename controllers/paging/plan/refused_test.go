@@ -38,3 +38,27 @@ func TestPolicyThatAlertmanagerRefusesIsAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestPagerDutyHosts has a policy whose URL leads to none of the hosts that whoever runs the hub permits: Alertmanager
+// and the hub would send its routing key, and requests of its author's choice, there.
+func TestPagerDutyHosts(t *testing.T) {
+	for address, permitted := range map[string]bool{
+		"": true,
+		"https://events.eu.pagerduty.com/v2/enqueue": true,
+		"http://proxy.internal:8080/v2/enqueue":      true,
+		"https://collector.example.com/v2/enqueue":   false,
+		"http://169.254.169.254/v2/enqueue":          false,
+		"http://alertmanager:9093/v2/enqueue":        false,
+	} {
+		f := newFixture(t)
+		f.in.PagerDuty = []string{"proxy.internal:8080"}
+		f.policy("tools", "team", v1alpha1.PagingNamespace).Spec.Receivers[0].PagerDuty.URL = address
+		f.next()
+		if permitted {
+			f.wantReady("tools", "team", v1alpha1.ReasonSucceeded)
+		} else {
+			f.wantReady("tools", "team", v1alpha1.ReasonInvalidSpec, "receivers[oncall].pagerDuty.url",
+				"is no host of PagerDuty", "hub.paging.pagerDutyHosts")
+		}
+	}
+}

@@ -28,6 +28,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
+	"github.com/bellwether-dev/bellwether/outbound"
 )
 
 // names is a resolver that knows only these names.
@@ -45,7 +46,7 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 func testAddresses(n names) addressResolver {
 	return addressResolver{names: n, isPrivate: func(a netip.Addr) bool {
 		return a != netip.MustParseAddr("127.0.0.1") &&
-			isPrivate(a)
+			outbound.IsPrivate(a)
 	}}
 }
 
@@ -453,7 +454,7 @@ func TestPrivate(t *testing.T) {
 		"2001:db8::1":       false,
 		"64:ff9b::c000:201": false,
 	} {
-		if got := isPrivate(netip.MustParseAddr(address)); got != want {
+		if got := outbound.IsPrivate(netip.MustParseAddr(address)); got != want {
 			t.Errorf("private(%s) is %v, want %v", address, got, want)
 		}
 	}

@@ -71,10 +71,10 @@ func (f *fixture) delivered(ro *v1alpha1.OperatorRollout, transition string, sta
 // available at first and slow then.
 func TestChangeEventsAreSentOnce(t *testing.T) {
 	f := newFixture(t)
-	f.changeEvents = true
 	events, err := pagerduty.Start(t.Context(), pagerduty.Options{Services: []string{"operators"}})
 	must(t, err)
 	t.Cleanup(events.Close)
+	f.changeEvents = []string{events.Host()}
 	must(t, events.SetFaults(pagerduty.Faults{Unavailable: true}))
 	key := f.askForChangeEvents(events, "operators")
 	stop := f.startHub()

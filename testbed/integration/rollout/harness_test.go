@@ -39,6 +39,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/alerts/pagerduty"
 	server "github.com/bellwether-dev/bellwether/alerts/prometheus"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -88,8 +89,8 @@ type fixture struct {
 	metrics *prometheus.Registry
 	// prometheus is what hubs measure by.
 	prometheus server.Endpoint
-	// changeEvents has hubs send them, as policies of the fleet's namespace say.
-	changeEvents bool
+	// changeEvents has hubs send them to these hosts, as policies of the fleet's namespace say.
+	changeEvents pagerduty.Hosts
 }
 
 // preparing is held while the API server that all tests share is set up.
@@ -160,9 +161,9 @@ func (f *fixture) startHub() (stop func()) {
 	f.metrics = prometheus.NewRegistry()
 	must(f.t, rollout.Add(mgr, rollout.Options{Concurrency: 4, Metrics: f.metrics, Prometheus: f.prometheus}))
 	must(f.t, f.metrics.Register(rollout.Gauges(mgr)))
-	if f.changeEvents {
-		must(f.t, paging.Add(mgr, paging.Options{Namespace: f.namespace}))
-		must(f.t, changeevents.Add(mgr, changeevents.Options{Concurrency: 2}))
+	if f.changeEvents != nil {
+		must(f.t, paging.Add(mgr, paging.Options{Namespace: f.namespace, PagerDuty: f.changeEvents}))
+		must(f.t, changeevents.Add(mgr, changeevents.Options{Concurrency: 2, PagerDuty: f.changeEvents}))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
