@@ -52,9 +52,9 @@ func TestCRDsAreAdmitted(t *testing.T) {
 	}
 }
 
-// TestStringsThatAgentsWriteAreBounded looks for text without a bound in the statuses that agents write. Where a type
-// is Kubernetes' own, a rule in CEL has to refuse a long one.
-func TestStringsThatAgentsWriteAreBounded(t *testing.T) {
+// TestWhatAgentsWriteIsBounded looks for text and numbers without a bound in the statuses that agents write. Where a
+// type is Kubernetes' own, a rule in CEL has to refuse a long text.
+func TestWhatAgentsWriteIsBounded(t *testing.T) {
 	for _, kind := range []string{"operatorinstalls", "operatorbackups"} {
 		text, err := os.ReadFile("bellwether/files/crds/bellwether.dev_" + kind + ".yaml")
 		if err != nil {
@@ -68,6 +68,11 @@ func TestStringsThatAgentsWriteAreBounded(t *testing.T) {
 		c := bounds{kind: kind, validator: newValidator(t, s)}
 		c.check(t, "status", s, func(value any) any { return value })
 	}
+}
+
+// isOnlyCopied tells of numbers in types of Kubernetes, with which nothing is computed.
+func isOnlyCopied(path string) bool {
+	return strings.HasSuffix(path, ".conditions[].observedGeneration") || strings.HasSuffix(path, ".tolerationSeconds")
 }
 
 // bounds checks the schema of one status.
@@ -97,6 +102,10 @@ func (b bounds) check(t *testing.T, path string, s apiextensionsv1.JSONSchemaPro
 	case s.Type == "string" || s.XIntOrString:
 		if s.MaxLength == nil && s.Enum == nil && s.Format == "" {
 			b.refuses(t, path+" without maxLength", in(strings.Repeat("x", 100<<10)))
+		}
+	case s.Type == "integer":
+		if (s.Minimum == nil || s.Maximum == nil) && !isOnlyCopied(path) {
+			t.Errorf("%s: %s has no minimum and maximum", b.kind, path)
 		}
 	case s.Type == "array":
 		one := func(value any) any { return in([]any{value}) }

@@ -99,6 +99,21 @@ func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
 	return install
 }
 
+// maxAhead is more rollouts than an operator ever has.
+const maxAhead = 1_000_000
+
+// LastAdoptable is the highest revision of an admission found on a cluster that a hub goes on from. An agent can report
+// any: a million more than people have agreed to, and than another cluster keeps, no hub has given out.
+func LastAdoptable(installs []Install, resumed int64) int64 {
+	var highest, second int64
+	for _, i := range installs {
+		if !i.Deleting && i.Adopted > second {
+			highest, second = max(highest, i.Adopted), min(highest, i.Adopted)
+		}
+	}
+	return max(resumed, second) + maxAhead
+}
+
 func isCurrentAndTrue(o *v1alpha1.OperatorInstall, conditionType string) bool {
 	c := conditions.Get(o.Status.Conditions, conditionType)
 	return c.Status == metav1.ConditionTrue && c.ObservedGeneration == o.Generation

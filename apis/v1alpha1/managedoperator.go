@@ -554,7 +554,9 @@ type TargetVersion struct {
 // RolloutSummary names a rollout and its phase.
 type RolloutSummary struct {
 	// +kubebuilder:validation:MaxLength=253
-	Name     string       `json:"name"`
+	Name string `json:"name"`
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64        `json:"revision"`
 	Phase    RolloutPhase `json:"phase"`
 	// StrategyOutdated is true while spec.strategy differs from the strategy of
@@ -566,8 +568,10 @@ type RolloutSummary struct {
 // RolloutOutcome is what became of a rollout, as far as the hub saw it.
 type RolloutOutcome struct {
 	// +kubebuilder:validation:MaxLength=253
-	Name     string `json:"name"`
-	Revision int64  `json:"revision"`
+	Name string `json:"name"`
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999999999999
+	Revision int64 `json:"revision"`
 	// +kubebuilder:validation:MaxLength=128
 	Version string       `json:"version"`
 	Phase   RolloutPhase `json:"phase"`
@@ -633,6 +637,8 @@ type OperatorAdoption struct {
 	// Clusters is how many keep an admission that the hub does not know.
 	Clusters int32 `json:"clusters"`
 	// Revision is the highest of those admissions.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
 }
 

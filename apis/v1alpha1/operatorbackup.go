@@ -73,6 +73,8 @@ type OperatorBackupSpec struct {
 // BackupUpgrade is an upgrade from one bundle to the next one of its path.
 type BackupUpgrade struct {
 	// Revision and Hash are those of the admission.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
 	// +kubebuilder:validation:MaxLength=64
 	Hash string `json:"hash"`
@@ -183,6 +185,8 @@ type BackupRetention struct {
 // OperatorBackupStatus is what the agent reports of a backup.
 type OperatorBackupStatus struct {
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Conditions: Ready, Reconciling, Stalled. Ready is True once the backup was read
@@ -217,8 +221,12 @@ type OperatorBackupStatus struct {
 	// Objects is how many objects the backup holds, and Bytes how much of the store
 	// it takes.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	Objects int64 `json:"objects,omitempty"`
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	Bytes int64 `json:"bytes,omitempty"`
 
 	// Manifest is the SHA-256 of the backup's manifest, which has the checksums of
@@ -247,7 +255,9 @@ type BackedUpResource struct {
 	// Version is the storage version, in which the objects were saved.
 	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
-	Objects int64  `json:"objects"`
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	Objects int64 `json:"objects"`
 }
 
 // OperatorBackupList is a list of OperatorBackups.

@@ -110,6 +110,9 @@ type OperatorReference struct {
 	Name string `json:"name"`
 }
 
+// MaxRevision is the largest revision of a rollout. The names of rollouts have room for its digits.
+const MaxRevision = 999_999_999_999
+
 // Admission is a rollout's stamp: this cluster may go to this release.
 type Admission struct {
 	// Rollout is the name of the OperatorRollout that admitted it.
@@ -120,6 +123,8 @@ type Admission struct {
 	RolloutUID string `json:"rolloutUID"`
 	// Revision of that OperatorRollout. The agent refuses a stamp with a lower
 	// revision than the last one it acted on.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
 	// +kubebuilder:validation:MaxLength=40
 	Wave string `json:"wave"`
@@ -131,6 +136,8 @@ type Admission struct {
 	AdmittedAt metav1.Time `json:"admittedAt"`
 	// Attempt is the rollout's spec.retries at the time of this admission.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	Attempt int64 `json:"attempt,omitempty"`
 
 	Release Release `json:"release"`
@@ -190,6 +197,8 @@ type OperatorInstallStatus struct {
 	// ObservedGeneration is the generation of the spec that the observation was
 	// made for.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Conditions: Ready, Reconciling, Stalled, Drifted, StorageMigrated, and those of
@@ -204,6 +213,8 @@ type OperatorInstallStatus struct {
 	// ObservedRevision is the revision of the newest admission stamp that the
 	// agent acted on.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999999999999
 	ObservedRevision int64 `json:"observedRevision,omitempty"`
 
 	// Kept is what the cluster keeps of the operator, where that is newer than
@@ -265,6 +276,8 @@ type DriftCorrection struct {
 	// +kubebuilder:validation:items:MaxLength=600
 	Fields []string `json:"fields"`
 	// Count is how often fields were put back since FirstTime.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	Count int32 `json:"count"`
 	// FirstTime and LastTime are those of the first and of the last correction.
 	FirstTime metav1.Time `json:"firstTime"`

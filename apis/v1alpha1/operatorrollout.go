@@ -53,6 +53,7 @@ type OperatorRolloutSpec struct {
 	// Revision counts the rollouts of an operator, from 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="revision cannot be changed"
+	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
 
 	// Release is what is rolled out.
@@ -84,6 +85,8 @@ type OperatorRolloutSpec struct {
 	// agreed to go on from. While a cluster has a higher one, no cluster is admitted.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="resumed cannot be changed: resume the ManagedOperator"
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999999999999
 	Resumed int64 `json:"resumed,omitempty"`
 
 	// Paused stops admission; what was admitted finishes.

@@ -49,12 +49,18 @@ type StorageMigrationProgress struct {
 	// DefinitionGeneration is that of the definition. The migration begins again if
 	// the definition changes before it is complete.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	DefinitionGeneration int64 `json:"definitionGeneration,omitempty"`
 	// Objects that were stored anew.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	Objects int64 `json:"objects,omitempty"`
 	// Failed is how many objects could not be stored anew.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	Failed int64 `json:"failed,omitempty"`
 	// Failures name the first three of them, with the error.
 	// +kubebuilder:validation:MaxItems=3

@@ -149,7 +149,7 @@ func (r *Reconciler) observeInstalls(ctx context.Context, in *plan.Input) error 
 func observeInstall(o *v1alpha1.OperatorInstall) plan.Install {
 	install := plan.Install{
 		Install: removal.Observe(o), SucceededHash: o.Status.SucceededHash,
-		Rollout: o.Labels[v1alpha1.LabelRollout], Revision: o.Status.ObservedRevision,
+		Rollout: o.Labels[v1alpha1.LabelRollout], Observed: o.Status.ObservedRevision,
 		Admitted: rollouts.ObserveInstall(o),
 		Ready:    conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionReady),
 		Blocks:   plan.Encode(o.Spec.Blocks), Drift: plan.DriftPolicy(o.Spec.Drift), Backup: o.Spec.Backup,
@@ -160,7 +160,7 @@ func observeInstall(o *v1alpha1.OperatorInstall) plan.Install {
 	}
 	if o.Spec.Admission != nil {
 		install.Release = &o.Spec.Admission.Release
-		install.Revision = max(install.Revision, o.Spec.Admission.Revision)
+		install.Revision = o.Spec.Admission.Revision
 	}
 	if o.Status.Installed != nil {
 		install.Installed = catalogs.Installed{Name: o.Status.Installed.Bundle, Version: o.Status.Installed.Version}

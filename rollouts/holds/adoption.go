@@ -14,9 +14,9 @@ import (
 // adoption holds back every cluster while one of them keeps an admission that this hub
 // did not give, and that no person has agreed to go on from.
 func adoption(in Input) *rollouts.Hold {
-	found := 0
+	found, last := 0, rollouts.LastAdoptable(in.Installs, in.Resumed)
 	for _, install := range in.Installs {
-		if !install.Deleting && IsAdopted(install, in.Resumed) {
+		if !install.Deleting && IsAdopted(install, in.Resumed) && install.Adopted <= last {
 			found++
 		}
 	}

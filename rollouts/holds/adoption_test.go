@@ -32,6 +32,9 @@ func TestAdoption(t *testing.T) {
 		"resumed up to an older one": {resumed: 6,
 			installs: []rollouts.Install{{Cluster: "a", Adopted: 7}, {Cluster: "b"}},
 			want:     map[string][]string{"a": {v1alpha1.ReasonAdopted}, "b": {v1alpha1.ReasonAdopted}}},
+		"one keeps what no hub gave out": {
+			installs: []rollouts.Install{{Cluster: "a", Adopted: 1_000_001, Unreported: true}, {Cluster: "b"}},
+			want:     map[string][]string{"a": {v1alpha1.ReasonReportPending}}},
 		"the one that keeps it leaves": {installs: []rollouts.Install{
 			{Cluster: "a", Adopted: 7, Deleting: true}, {Cluster: "b"}}},
 	}

@@ -30,20 +30,13 @@ type Adoption struct {
 // adopt takes over what clusters keep of the operator and the hub does not know of: the
 // holds first, so that the agent, once it is admitted, has the same holds to keep.
 func (p *pass) adopt() {
-	var holds []v1alpha1.VersionHold
-	for _, i := range p.Installs {
-		if i.Kept != nil && !i.Deleting {
-			holds = append(holds, i.Kept.Holds...)
-		}
-	}
-	missing := p.missing(holds)
-	if len(missing) > 0 {
+	if missing := p.missing(); len(missing) > 0 {
 		all := append(slices.Clone(p.Operator.Spec.Holds), missing...)
 		p.decision.Holds = &all
 		return
 	}
 	for _, i := range p.Installs {
-		if i.Kept == nil || i.Deleting || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds) {
+		if !p.isAdoptable(i) || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds) {
 			continue
 		}
 		admission := *i.Kept.Admission.DeepCopy()
@@ -53,16 +46,39 @@ func (p *pass) adopt() {
 	}
 }
 
+// isAdoptable tells whether a cluster keeps something that the hub can go on from.
+func (p *pass) isAdoptable(i Install) bool {
+	return i.Kept != nil && !i.Deleting && i.Kept.Admission.Revision > 0 &&
+		i.Kept.Admission.Revision <= p.lastAdoptable
+}
+
 // missing are the holds that the operator does not have, each once, as many as there is
-// room for: no agent displaces a hold that the hub has.
-func (p *pass) missing(holds []v1alpha1.VersionHold) []v1alpha1.VersionHold {
+// room for: those first that most clusters keep. No agent displaces a hold that the hub has, or one that two others
+// keep.
+func (p *pass) missing() []v1alpha1.VersionHold {
+	type key struct{ version, release string }
+	of := func(h v1alpha1.VersionHold) key { return key{h.Version, h.Release} }
+	known, keep := map[key]bool{}, map[key]int{}
+	for _, h := range p.Operator.Spec.Holds {
+		known[of(h)] = true
+	}
 	var list []v1alpha1.VersionHold
-	for _, h := range holds {
-		same := func(o v1alpha1.VersionHold) bool { return o.Version == h.Version && o.Release == h.Release }
-		if !slices.ContainsFunc(p.Operator.Spec.Holds, same) && !slices.ContainsFunc(list, same) {
-			list = append(list, h)
+	for _, i := range p.Installs {
+		if !p.isAdoptable(i) {
+			continue
+		}
+		counted := map[key]bool{}
+		for _, h := range i.Kept.Holds {
+			if k := of(h); !counted[k] {
+				counted[k] = true
+				keep[k]++
+			}
+			if !known[of(h)] {
+				known[of(h)], list = true, append(list, h)
+			}
 		}
 	}
+	slices.SortStableFunc(list, func(a, b v1alpha1.VersionHold) int { return cmp.Compare(keep[of(b)], keep[of(a)]) })
 	return list[:min(len(list), max(maxHolds-len(p.Operator.Spec.Holds), 0))]
 }
 
@@ -71,7 +87,7 @@ func (p *pass) missing(holds []v1alpha1.VersionHold) []v1alpha1.VersionHold {
 func (p *pass) found() int64 {
 	var highest int64
 	for _, i := range p.Installs {
-		if !i.Deleting {
+		if !i.Deleting && i.Admitted.Adopted <= p.lastAdoptable {
 			highest = max(highest, i.Admitted.Adopted)
 		}
 	}
@@ -89,7 +105,7 @@ func (p *pass) awaitResume() *conditions.Summary {
 	adoption := &v1alpha1.OperatorAdoption{Request: p.request(highest), Revision: highest}
 	versions := map[string]int32{}
 	for _, i := range p.Installs {
-		if i.Admitted.Adopted > 0 && !i.Deleting {
+		if i.Admitted.Adopted > 0 && i.Admitted.Adopted <= highest && !i.Deleting {
 			adoption.Clusters++
 			versions[cmp.Or(versionText(i.Installed), "no version reported")]++
 		}
@@ -99,10 +115,11 @@ func (p *pass) awaitResume() *conditions.Summary {
 	for _, v := range mostUsed(versions) {
 		running = append(running, fmt.Sprintf("%s on %d", v.Version, v.Clusters))
 	}
-	text := fmt.Sprintf("found on %s, admitted by rollouts that this hub does not have (%s); no cluster is admitted "+
-		"before a person resumes the operator: bellwether operator resume %s, or set spec.resume to %s",
-		phrase.Count(int(adoption.Clusters), "cluster"), phrase.First(running, maxNamed), p.Operator.Name,
-		adoption.Request)
+	isHighest := func(i Install) bool { return !i.Deleting && i.Admitted.Adopted == highest }
+	text := fmt.Sprintf("found on %s, admitted by rollouts that this hub does not have (%s; revision %d on %s is the "+
+		"highest); no cluster is admitted before a person resumes the operator: bellwether operator resume %s, or set "+
+		"spec.resume to %s", phrase.Count(int(adoption.Clusters), "cluster"), phrase.First(running, maxNamed), highest,
+		p.Installs[slices.IndexFunc(p.Installs, isHighest)].Cluster, p.Operator.Name, adoption.Request)
 	if t := p.decision.Status.Target; t != nil {
 		text += fmt.Sprintf("; it is then rolled out in version %s", t.Version)
 	}

@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -107,6 +108,40 @@ func TestHoldsAreNotDisplaced(t *testing.T) {
 	in.Operator.Spec.Holds = *next.Holds
 	if next := plan.Next(in); next.Holds != nil {
 		t.Errorf("it does not end: %+v", next.Holds)
+	}
+}
+
+// TestNoClusterDecidesAboutHolds: where there is room for some only, those come first that most clusters keep.
+func TestNoClusterDecidesAboutHolds(t *testing.T) {
+	hold := v1alpha1.VersionHold{Version: "1.2.0", Reason: "it loses data"}
+	var many []v1alpha1.VersionHold
+	for i := range 20 {
+		many = append(many, v1alpha1.VersionHold{Version: fmt.Sprintf("9.0.%d", i), Reason: "none"})
+	}
+	in := found(t, 7, many...)
+	third := in.Installs[1]
+	third.Cluster, third.Name = "c", "c"
+	in.Installs = append(in.Installs, third)
+	for i := 1; i < 3; i++ {
+		in.Installs[i].Kept = kept(in, 7, hold)
+	}
+	next := plan.Next(in)
+	if next.Holds == nil || len(*next.Holds) != 20 || (*next.Holds)[0] != hold {
+		t.Fatalf("%+v", next.Holds)
+	}
+}
+
+// TestAdoptedNumbers: what no hub can have given out is not adopted, and holds up no other cluster.
+func TestAdoptedNumbers(t *testing.T) {
+	for _, revision := range []int64{math.MinInt64, -1, 0, 1_000_008, v1alpha1.MaxRevision, math.MaxInt64} {
+		in := found(t, 7)
+		in.Installs[1].Admitted.Adopted = revision
+		in.Installs[1].Kept = kept(in, revision, v1alpha1.VersionHold{Version: "9.0.0", Reason: "none"})
+		next := plan.Next(in)
+		if len(next.Adopt) != 1 || next.Adopt[0].Key.Name != in.Installs[0].Name || next.Holds != nil {
+			t.Errorf("revision %d: adopts %+v, holds %+v", revision, next.Adopt, next.Holds)
+		}
+		isAdopting(t, next, 1, 7)
 	}
 }
 

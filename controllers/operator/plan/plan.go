@@ -32,8 +32,10 @@ type Install struct {
 	Admitted rollouts.Install
 	// Rollout that the cluster is a member of.
 	Rollout string
-	// Revision is the highest that the object has seen.
+	// Revision is that of the admission; 0 where there is none.
 	Revision int64
+	// Observed is the revision that the agent says it has acted on: any number.
+	Observed int64
 	Ready    bool
 	// StalledReason is why the agent cannot proceed; empty if it can.
 	StalledReason string
@@ -185,6 +187,8 @@ type pass struct {
 	known    map[string]rollouts.Cluster
 	byName   map[string]Install // by cluster
 	newest   *v1alpha1.OperatorRollout
+	// lastAdoptable is the highest revision of an admission found on a cluster that the hub goes on from.
+	lastAdoptable int64
 	// offered is the package without its blocked versions; nil if it was not
 	// read or nothing is left.
 	offered *catalogs.Package
@@ -232,6 +236,11 @@ func newPass(in Input) *pass {
 			p.newest = &in.Rollouts[i]
 		}
 	}
+	admitted := make([]rollouts.Install, len(in.Installs))
+	for i := range in.Installs {
+		admitted[i] = in.Installs[i].Admitted
+	}
+	p.lastAdoptable = rollouts.LastAdoptable(admitted, p.resumed())
 	p.readBlocks()
 	return p
 }

@@ -6,6 +6,7 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -362,6 +363,36 @@ func TestRollouts(t *testing.T) {
 			want{state: "False", reason: "ClustersNotReady", contains: "no longer Ready: a"},
 		},
 	})
+}
+
+// TestRevisionsOfAgents: an agent that says that it has acted on any revision moves the next one by at most one, and
+// no number overflows.
+func TestRevisionsOfAgents(t *testing.T) {
+	for name, test := range map[string]struct {
+		admitted, observed, want int64
+	}{
+		"as the hub gave out":              {5, 5, 6},
+		"one that the hub does not know":   {5, 6, 7},
+		"far ahead":                        {5, 1000, 7},
+		"the largest number":               {5, math.MaxInt64, 7},
+		"less than nothing":                {5, math.MinInt64, 6},
+		"the hub has given out nearly all": {v1alpha1.MaxRevision - 1, math.MaxInt64, v1alpha1.MaxRevision},
+		"a status from before":             {math.MaxInt64, 5, v1alpha1.MaxRevision},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput(t)
+			in.Installs[0].Revision, in.Installs[0].Observed = test.admitted, test.observed
+			in.Rollouts[0].Status.Phase = v1alpha1.RolloutProgressing
+			in.Package = ladder(t, upTo110+"\n1.2.0 replaces 1.1.0")
+			next := plan.Next(in)
+			if next.Create == nil || next.Create.Spec.Revision != test.want {
+				t.Fatalf("%+v, want revision %d", next.Create, test.want)
+			}
+			if name := next.Create.Name; len(strings.Repeat("o", 50)+strings.TrimPrefix(name, "echo")) > 63 {
+				t.Errorf("an operator with a long name has no room for %s", name)
+			}
+		})
+	}
 }
 
 func TestClusters(t *testing.T) {

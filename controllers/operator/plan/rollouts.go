@@ -92,8 +92,9 @@ func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 		fmt.Sprintf("rollout %s to %s starts", p.decision.Create.Name, release.Version))
 }
 
-// nextRevision returns a revision higher than any that an agent may have acted
-// on, even if rollouts were deleted: agents ignore lower revisions.
+// nextRevision returns a revision higher than any that the hub gave out, even if rollouts were deleted: agents ignore
+// lower ones. What an agent says that it has acted on counts for one more, so that no agent decides it: an agent that
+// has acted on more than that keeps an admission that the hub does not know of, and the hub adopts it.
 func (p *pass) nextRevision() int64 {
 	var highest int64
 	if p.Operator.Status.Rollout != nil {
@@ -105,10 +106,11 @@ func (p *pass) nextRevision() int64 {
 	for _, o := range p.Operator.Status.History {
 		highest = max(highest, o.Revision)
 	}
+	var observed int64
 	for _, i := range p.Installs {
-		highest = max(highest, i.Revision)
+		highest, observed = max(highest, i.Revision), max(observed, i.Observed)
 	}
-	return highest + 1
+	return min(max(highest, min(observed, highest+1)), v1alpha1.MaxRevision-1) + 1
 }
 
 func (p *pass) nextRollout(release v1alpha1.Release) *v1alpha1.OperatorRollout {
