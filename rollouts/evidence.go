@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -35,6 +36,8 @@ type Question struct {
 	Clusters []string
 	// Queries by the name of their part.
 	Queries map[string]string
+	// Custom says that somebody else than Bellwether wrote the query.
+	Custom bool
 }
 
 // Answer is a question with its results.
@@ -163,9 +166,27 @@ func (p *pass) question(s *waveState, g v1alpha1.Gate, clusters []string) Questi
 	case g.Baseline != nil:
 		q.Queries = query.ofBaseline(g.Baseline)
 	default:
-		q.Queries = map[string]string{queryValue: query.expand(g.PromQL.Query)}
+		// One that cannot be restricted is not asked.
+		q.Custom = true
+		if text, err := p.promQL(s, g, query); err == nil {
+			q.Queries = map[string]string{queryValue: slo.Few(text)}
+		}
 	}
 	return q
+}
+
+// promQL is the query of a gate, which sees no more than the clusters that are judged, and what the namespaces of the
+// operator may see. Those of RolloutPolicies, which whoever runs the hub writes, see everything.
+func (p *pass) promQL(s *waveState, g v1alpha1.Gate, q query) (string, error) {
+	var scope slo.Scope
+	for _, w := range p.in.Rollout.Spec.Strategy.Waves {
+		isOwn := func(own v1alpha1.Gate) bool { return w.Name == s.Name && own.Name == g.Name }
+		if slices.ContainsFunc(w.Gates, isOwn) {
+			scope = slo.Scope{Clusters: q.clusters, Namespace: q.ro.Spec.Release.TargetNamespace(),
+				OperatorNamespace: q.ro.Namespace}
+		}
+	}
+	return slo.Restrict(q.expand(g.PromQL.Query), scope)
 }
 
 // query has what the queries of a gate are about.
@@ -226,7 +247,9 @@ func (q query) samples(matchers ...string) string {
 		q.window, q.of(series.SLIBad, matchers...), q.window)
 }
 
-func bySLI(expr string) string { return fmt.Sprintf("sum by (%s) (%s)", series.SLI, expr) }
+func byClusterAndSLI(expr string) string {
+	return fmt.Sprintf("sum by (%s, %s) (%s)", series.Cluster, series.SLI, expr)
+}
 
 // coverage is the share of its slices that a cluster must have.
 const coverage = 0.8
@@ -257,8 +280,8 @@ func (q query) ofSLO(g *v1alpha1.SLOGate) map[string]string {
 	return map[string]string{
 		queryObjectives: fmt.Sprintf("max by (%s) (%s)", series.SLI, q.of(series.SLOObjective, only...)),
 		queryGuards:     fmt.Sprintf("max by (%s) (%s)", series.SLI, q.of(series.SLOGuard, only...)),
-		queryBad:        bySLI(q.bad(inWave...)),
-		querySamples:    bySLI(q.samples(inWave...)),
+		queryBad:        byClusterAndSLI(q.bad(inWave...)),
+		querySamples:    byClusterAndSLI(q.samples(inWave...)),
 		queryCovered:    q.covered(),
 		queryMissing:    q.missing(only...),
 	}
@@ -272,22 +295,23 @@ func matchSLIs(names []string) []string {
 	return []string{series.SLI + "=~" + strconv.Quote(matchAll(names))}
 }
 
-// burn is the query whose value is the burn rate of an SLI.
+// burn is the query whose values are the burn rates of an SLI on each cluster.
 func (q query) burn(sli string) string {
 	matcher := fmt.Sprintf("%s=%q", series.SLI, sli)
-	samples := bySLI(q.samples(matcher, q.inWave()))
-	return fmt.Sprintf("(%s or 0 * %s) / %s / (1 - max by (%s) (%s))", bySLI(q.bad(matcher, q.inWave())), samples,
-		samples, series.SLI, q.of(series.SLOObjective, matcher))
+	samples := byClusterAndSLI(q.samples(matcher, q.inWave()))
+	return fmt.Sprintf("(%s or 0 * %s) / %s / on (%s) group_left () (1 - max by (%s) (%s))",
+		byClusterAndSLI(q.bad(matcher, q.inWave())), samples, samples, series.SLI, series.SLI,
+		q.of(series.SLOObjective, matcher))
 }
 
 func (q query) ofBaseline(g *v1alpha1.BaselineGate) map[string]string {
 	sli := fmt.Sprintf("%s=%q", series.SLI, g.SLI)
 	return map[string]string{
 		queryGuards:     fmt.Sprintf("max by (%s) (%s)", series.SLI, q.of(series.SLOGuard, sli)),
-		queryBad:        bySLI(q.bad(sli, q.inWave())),
-		querySamples:    bySLI(q.samples(sli, q.inWave())),
-		queryOldBad:     bySLI(q.onOthers(q.bad(sli))),
-		queryOldSamples: bySLI(q.onOthers(q.samples(sli))),
+		queryBad:        byClusterAndSLI(q.bad(sli, q.inWave())),
+		querySamples:    byClusterAndSLI(q.samples(sli, q.inWave())),
+		queryOldBad:     byClusterAndSLI(q.onOthers(q.bad(sli))),
+		queryOldSamples: byClusterAndSLI(q.onOthers(q.samples(sli))),
 		queryCovered:    q.covered(),
 		queryMissing:    q.missing(sli),
 	}

@@ -92,11 +92,19 @@ func sloResults(badAvailable, badPanic float64) map[string]rollouts.Result {
 	return map[string]rollouts.Result{
 		"objectives": vector(ofSLI("available", 0.99), ofSLI("panic", 0.999)),
 		"guards":     vector(ofSLI("available", 2.5), ofSLI("panic", 4.5)),
-		"bad":        vector(ofSLI("available", badAvailable), ofSLI("panic", badPanic)),
-		"samples":    vector(ofSLI("available", 1000), ofSLI("panic", 1000)),
+		"bad":        onCluster(ofSLI("available", badAvailable), ofSLI("panic", badPanic)),
+		"samples":    onCluster(ofSLI("available", 1000), ofSLI("panic", 1000)),
 		"covered":    ofClusters("a", "b"),
 		"missing":    vector(),
 	}
+}
+
+// onCluster are measurements of one cluster.
+func onCluster(samples ...rollouts.Sample) rollouts.Result {
+	for _, s := range samples {
+		s.Labels["cluster"] = "a"
+	}
+	return vector(samples...)
 }
 
 func with(results map[string]rollouts.Result, name string, r rollouts.Result) map[string]rollouts.Result {
@@ -137,7 +145,7 @@ func TestSLOGate(t *testing.T) {
 		},
 		"too few bad slices for a verdict of failure": {
 			elapsed: over,
-			results: with(sloResults(0, 4), "samples", vector(ofSLI("available", 20), ofSLI("panic", 20))),
+			results: with(sloResults(0, 4), "samples", onCluster(ofSLI("available", 20), ofSLI("panic", 20))),
 			want: "Passed: panic: burn rate 200 within 10m0s, at most 14.4 passes; 4 of 20 measurements " +
 				"are bad",
 		},
@@ -184,7 +192,7 @@ func TestSLOGate(t *testing.T) {
 		},
 		"an SLI that is asked for and has no slices": {
 			elapsed: over, gate: func(g *v1alpha1.SLOGate) { g.Objectives = []string{"panic"} },
-			results: with(sloResults(0, 0), "samples", vector(ofSLI("available", 10))),
+			results: with(sloResults(0, 0), "samples", onCluster(ofSLI("available", 10))),
 			want:    "Waiting: there are no slices of SLI panic (series bellwether:sli_bad:bool)",
 		},
 		"no slices at all": {
@@ -209,15 +217,15 @@ func TestSLOGate(t *testing.T) {
 		},
 		"NaN": {
 			elapsed: over, results: sloResults(math.NaN(), 0),
-			want: `Waiting: no measurement: query "bad" for SLI "available": the result is not a number: NaN`,
+			want: "Waiting: measurements that cannot be: a reports NaN bad of 1000 measurements of available",
 		},
 		"infinite": {
 			elapsed: over, results: with(sloResults(0, 0), "objectives", vector(ofSLI("available", math.Inf(1)))),
 			want: `Waiting: no measurement: query "objectives" for SLI "available": the result is not a number: +Inf`,
 		},
 		"several results for one SLI": {
-			elapsed: over, results: with(sloResults(0, 0), "samples", vector(ofSLI("panic", 1), ofSLI("panic", 2))),
-			want: `Waiting: no measurement: query "samples" has several results for SLI "panic"`,
+			elapsed: over, results: with(sloResults(0, 0), "samples", onCluster(ofSLI("panic", 1), ofSLI("panic", 2))),
+			want: `Waiting: no measurement: query "samples" has several results for SLI "panic" of cluster "a"`,
 		},
 		"a string": {
 			elapsed: over, results: with(sloResults(0, 0), "guards", rollouts.Result{Type: "string"}),
@@ -251,7 +259,7 @@ func TestSLOGate(t *testing.T) {
 
 // baselineResults are x of n bad slices on the new release, and y of m on others.
 func baselineResults(x, n, y, m float64) map[string]rollouts.Result {
-	of := func(v float64) rollouts.Result { return vector(ofSLI("reconcile", v)) }
+	of := func(v float64) rollouts.Result { return onCluster(ofSLI("reconcile", v)) }
 	return map[string]rollouts.Result{"guards": of(2.5), "bad": of(x), "samples": of(n), "baseline bad": of(y),
 		"baseline samples": of(m), "covered": ofClusters("a", "b"), "missing": vector()}
 }
@@ -322,8 +330,7 @@ func TestBaselineGate(t *testing.T) {
 		},
 		"NaN": {
 			results: baselineResults(0, 100, math.NaN(), 100),
-			want: `Waiting: no measurement: query "baseline bad" for SLI "reconcile": the result is not a number: ` +
-				"NaN",
+			want:    "Waiting: measurements that cannot be: a reports NaN bad of 100 measurements of reconcile",
 		},
 		"a matrix": {
 			results: with(baselineResults(0, 100, 0, 100), "bad", rollouts.Result{Type: "matrix"}),
@@ -383,8 +390,8 @@ func TestPromQLGate(t *testing.T) {
 		"no series": {results: value(vector()),
 			want: "Waiting: no measurement: there is no result: the query matches no series"},
 		"several series": {results: value(vector(rollouts.Sample{}, rollouts.Sample{})),
-			want: "Waiting: no measurement: the query returned 2 series and not one: aggregate them, as with sum() " +
-				"or max()"},
+			want: "Waiting: no measurement: the query returned several series and not one: aggregate them, as with " +
+				"sum() or max()"},
 		"NaN": {results: number64(math.NaN()), want: "Waiting: no measurement: the result is not a number: NaN"},
 		"infinite, although it compares": {gate: comparing(v1alpha1.GreaterThan), results: number64(math.Inf(1)),
 			want: "Waiting: no measurement: the result is not a number: +Inf"},
@@ -777,11 +784,12 @@ func TestQuestions(t *testing.T) {
 	f.ro.Namespace, f.ro.Spec.Operator.Name = "ops", "echo"
 	f.ro.Status.ReleaseHash, f.ro.Spec.Release.Version = "new", "1.1.0"
 	f.wave(0).Gates[0].PromQL.Query = `x{cluster=~"${clusters}",r="${release}",v="${version}",` +
-		`o="${operator_namespace}/${operator}",n="${namespace}",w="${wave}"}[${window}] $1`
+		`o="${operator_namespace}/${operator}",n="${namespace}",w="${wave}$1"} offset ${window}`
 	f.ro.Spec.Release.Install.Namespace = "echo-system"
 	want := []rollouts.Question{{Wave: "one", Gate: "query", Since: noon.Add(-10 * time.Minute), At: noon,
-		Clusters: []string{"a", "b"}, Queries: map[string]string{
-			"value": `x{cluster=~"a|b",r="new",v="1.1.0",o="ops/echo",n="echo-system",w="one"}[600s] $1`}}}
+		Clusters: []string{"a", "b"}, Custom: true, Queries: map[string]string{
+			"value": `topk(2, x{cluster=~"a|b",cluster=~"a|b",n="echo-system",namespace="echo-system",o="ops/echo",` +
+				`r="new",v="1.1.0",w="one$1"} offset 10m)`}}}
 	d := rollouts.Next(f.Input)
 	if diff := cmp.Diff(want, d.Questions); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)

@@ -5,6 +5,7 @@ package rollouts
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -58,8 +60,8 @@ func withDefaults(gates []v1alpha1.Gate, soak time.Duration) []v1alpha1.Gate {
 	return out
 }
 
-// validateGates finds gates that can never be passed.
-func validateGates(w v1alpha1.Wave, path *field.Path) field.ErrorList {
+// validateGates finds gates that can never be passed. Their queries see no more than a scope.
+func validateGates(w v1alpha1.Wave, path *field.Path, scope slo.Scope) field.ErrorList {
 	var problems field.ErrorList
 	for i, g := range w.Gates {
 		at := path.Child("gates").Index(i)
@@ -79,7 +81,7 @@ func validateGates(w v1alpha1.Wave, path *field.Path) field.ErrorList {
 				"the wave takes all clusters that are left, so none remains on another release to compare with"))
 		case g.PromQL != nil:
 			problems = append(problems, validateNumber(at.Child("promQL", "threshold"), g.PromQL.Threshold)...)
-			problems = append(problems, validateQuery(at.Child("promQL", "query"), g.PromQL.Query)...)
+			problems = append(problems, validateQuery(at.Child("promQL", "query"), g, scope)...)
 		case g.Job != nil:
 			problems = append(problems, validateJob(at.Child("job"), g.Job.JobTemplate)...)
 		}
@@ -105,11 +107,15 @@ func validateNumber(path *field.Path, text string) field.ErrorList {
 	return nil
 }
 
-// validateQuery finds variables that do not exist, and queries of all clusters.
-func validateQuery(path *field.Path, query string) field.ErrorList {
+// ofTenants is a scope as gates of ManagedOperators have it.
+var ofTenants = slo.Scope{Clusters: "a|b", Namespace: "a", OperatorNamespace: "a"}
+
+// validateQuery finds variables that do not exist, queries of all clusters, and those that read too much.
+func validateQuery(path *field.Path, g v1alpha1.Gate, scope slo.Scope) field.ErrorList {
+	text := g.PromQL.Query
 	var problems field.ErrorList
 	isOfRelease := false
-	for _, found := range variable.FindAllStringSubmatch(query, -1) {
+	for _, found := range variable.FindAllStringSubmatch(text, -1) {
 		name := found[1]
 		if _, ok := variables[name]; !ok {
 			known := strings.Join(slices.Sorted(maps.Keys(variables)), ", ")
@@ -117,8 +123,16 @@ func validateQuery(path *field.Path, query string) field.ErrorList {
 		}
 		isOfRelease = isOfRelease || name == "clusters" || name == "release"
 	}
+	if len(problems) == 0 {
+		window := max(GateWindow(g), MinWindow)
+		example := query{ro: &v1alpha1.OperatorRollout{}, wave: "a", clusters: "a|b", release: "a",
+			window: fmt.Sprintf("%.0fs", window.Seconds()), seconds: window.Seconds()}
+		if _, err := slo.Restrict(example.expand(text), scope); err != nil {
+			problems = append(problems, field.Invalid(path, text, err.Error()))
+		}
+	}
 	if !isOfRelease {
-		problems = append(problems, field.Invalid(path, query,
+		problems = append(problems, field.Invalid(path, text,
 			"must use ${clusters} or ${release}, so that it measures the new release only"))
 	}
 	return problems

@@ -211,7 +211,7 @@ func (p *pass) paceQuestions(waves []v1alpha1.WaveStatus) []Question {
 	at := stampTime(p.in.Now).Time
 	return []Question{{Since: at, At: at, Queries: map[string]string{
 		queryObjectives: fmt.Sprintf("max by (%s) (%s)", series.SLI, q.of(series.SLOObjective, only...)),
-		queryBudget:     fmt.Sprintf("avg by (%s) (%s)", series.SLI, q.of(series.SLOBudgetLeft, only...)),
+		queryBudget:     fmt.Sprintf("avg by (%s) (clamp(%s, -1, 1))", series.SLI, q.of(series.SLOBudgetLeft, only...)),
 	}}}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
@@ -85,7 +86,7 @@ func invalidGates(set *policy.Set, applied []v1alpha1.AppliedPolicy) string {
 	gates := set.Gates()
 	for _, a := range applied {
 		some := v1alpha1.Wave{Gates: gates[a.Name], Size: new(intstr.FromInt32(1))}
-		if problems := validateGates(some, field.NewPath("spec")); len(problems) > 0 {
+		if problems := validateGates(some, field.NewPath("spec"), slo.Scope{}); len(problems) > 0 {
 			return fmt.Sprintf("RolloutPolicy %s is not valid: %v; correct or delete it", a.Name,
 				problems.ToAggregate())
 		}

@@ -23,7 +23,7 @@ func Validate(clusters metav1.LabelSelector, strategy v1alpha1.RolloutStrategy) 
 	waves := spec.Child("strategy", "waves")
 	for i, w := range strategy.Waves {
 		selector := w.Selector
-		problems = append(problems, validateGates(w, waves.Index(i))...)
+		problems = append(problems, validateGates(w, waves.Index(i), ofTenants)...)
 		problems = append(problems,
 			validation.ValidateLabelSelector(selector, options, waves.Index(i).Child("selector"))...)
 	}

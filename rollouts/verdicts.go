@@ -72,7 +72,10 @@ func (p *pass) find(s *waveState, g v1alpha1.Gate, a Answer, was *v1alpha1.GateM
 		e.judgeBaseline(&f, g.Baseline, q)
 	default:
 		e.judgePromQL(&f, g.PromQL, was)
-		f.Query = q.expand(g.PromQL.Query)
+		var err error
+		if f.Query, err = p.promQL(s, g, q); err != nil {
+			f.undecided("%v", err)
+		}
 	}
 	f.Query = phrase.Truncate(f.Query, maxQuery)
 	return f
@@ -129,20 +132,38 @@ func (e evidence) vector(name string) ([]Sample, error) {
 	return result.Samples, nil
 }
 
-// shares are bad slices and all slices by SLI.
-type shares struct{ guards, bad, samples map[string]float64 }
+// shares are bad slices and all slices by SLI, weighed, and those of each cluster.
+type shares struct {
+	guards, bad, samples map[string]float64
+	clusters             map[string]byCluster
+}
 
-func (e evidence) shares() (shares, error) {
+func (e evidence) shares(bad, all string) (shares, error) {
 	guards, err := e.numbers(queryGuards)
 	if err != nil {
 		return shares{}, err
 	}
-	badSlices, err := e.numbers(queryBad)
-	if err != nil {
+	s := shares{guards: guards, bad: map[string]float64{}, samples: map[string]float64{}}
+	if s.clusters, err = e.measurements(bad, all); err != nil {
 		return shares{}, err
 	}
-	samples, err := e.numbers(querySamples)
-	return shares{guards, badSlices, samples}, err
+	for sli, clusters := range s.clusters {
+		sum := clusters.weighed()
+		s.bad[sli], s.samples[sli] = sum.bad, sum.samples
+	}
+	return s, nil
+}
+
+// impossible says which clusters measured what cannot be; empty for none.
+func (s shares) impossible() string {
+	var all []string
+	for _, sli := range slices.Sorted(maps.Keys(s.clusters)) {
+		all = append(all, s.clusters[sli].impossible(sli)...)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "measurements that cannot be: " + phrase.First(all, maxNamed)
 }
 
 // defaultGuard is how many slices are bad at most by chance, where no guard is
@@ -154,7 +175,7 @@ func (s shares) isAboveGuard(sli string) bool {
 	if !ok {
 		guard = defaultGuard
 	}
-	return s.bad[sli] > guard
+	return s.clusters[sli].total().bad > guard
 }
 
 // judgeSLO fails if the burn rate of an SLI is too high. What is bad is bad even
@@ -171,14 +192,15 @@ func (e evidence) judgeSLO(f *finding, g *v1alpha1.SLOGate, q query) {
 		f.undecided("no measurement: %v", err)
 		return
 	}
-	s, err := e.shares()
+	s, err := e.shares(queryBad, querySamples)
 	if err != nil {
 		f.undecided("no measurement: %v", err)
 		return
 	}
 	worst := worstBurn(objectives, s, most)
 	if worst.sli != "" {
-		f.Query, f.Value, f.Samples = q.burn(worst.sli), format(worst.rate), int64(math.Round(s.samples[worst.sli]))
+		f.Query, f.Value = q.burn(worst.sli), format(worst.rate)
+		f.Samples = int64(math.Round(s.clusters[worst.sli].total().samples))
 		f.outcome, f.evidence = good, worst.text(s, g.MaxBurnRate, f.Window.Duration)
 		if s.isAboveGuard(worst.sli) && worst.excess > 1 {
 			f.outcome, f.final = bad, s.isFinal(worst, f.Window.Duration, GateWindow(v1alpha1.Gate{SLO: g}))
@@ -228,8 +250,17 @@ func (s shares) isFinal(b burn, elapsed, window time.Duration) bool {
 }
 
 func (b burn) text(s shares, most string, window time.Duration) string {
-	return fmt.Sprintf("%s: burn rate %s within %s, at most %s passes; %s of %s measurements are bad", b.sli,
-		format(b.rate), window, most, format(s.bad[b.sli]), format(s.samples[b.sli]))
+	return fmt.Sprintf("%s: burn rate %s within %s, at most %s passes; %s of %s %smeasurements are bad", b.sli,
+		format(b.rate), window, most, format(s.bad[b.sli]), format(s.samples[b.sli]), s.howCounted(b.sli)) +
+		s.clusters[b.sli].worst()
+}
+
+// howCounted says that numbers are not those that clusters reported.
+func (s shares) howCounted(sli string) string {
+	if s.samples[sli] == s.clusters[sli].total().samples {
+		return ""
+	}
+	return "weighed "
 }
 
 // gapOfSLO says what is missing for a verdict; empty if nothing is.
@@ -244,10 +275,10 @@ func (e evidence) gapOfSLO(objectives map[string]float64, s shares, wanted []str
 			return fmt.Sprintf("there is no objective for SLI %s (series %s)", sli, series.SLOObjective)
 		}
 		if s.samples[sli] <= 0 {
-			return fmt.Sprintf("there are no slices of SLI %s (series %s)", sli, series.SLIBad)
+			return cmp.Or(s.impossible(), fmt.Sprintf("there are no slices of SLI %s (series %s)", sli, series.SLIBad))
 		}
 	}
-	return e.gap()
+	return cmp.Or(s.impossible(), e.gap())
 }
 
 // gap names the clusters and SLIs that were not measured; empty if all were.
@@ -294,13 +325,14 @@ func (e evidence) judgeBaseline(f *finding, g *v1alpha1.BaselineGate, q query) {
 	critical := quantile(float64(*g.Confidence) / 100)
 	f.Threshold = format(critical)
 	sli := fmt.Sprintf("%s=%q", series.SLI, g.SLI)
-	f.Query = fmt.Sprintf("%s / %s", bySLI(q.bad(sli, q.inWave())), bySLI(q.samples(sli, q.inWave())))
-	s, err := e.shares()
+	f.Query = fmt.Sprintf("%s / %s", byClusterAndSLI(q.bad(sli, q.inWave())),
+		byClusterAndSLI(q.samples(sli, q.inWave())))
+	s, err := e.shares(queryBad, querySamples)
 	if err != nil {
 		f.undecided("no measurement: %v", err)
 		return
 	}
-	others, err := e.others(s.guards)
+	others, err := e.shares(queryOldBad, queryOldSamples)
 	if err != nil {
 		f.undecided("no measurement: %v", err)
 		return
@@ -310,12 +342,10 @@ func (e evidence) judgeBaseline(f *finding, g *v1alpha1.BaselineGate, q query) {
 	least := float64(*g.MinSamples)
 	switch {
 	case n < least:
-		f.undecided("%s: %s of the new release, at least %d are needed (series %s)", g.SLI,
-			phrase.Count(f.Samples, "sample"), *g.MinSamples, series.SLIBad)
+		f.undecided("%s", cmp.Or(s.impossible(), tooFew(g, f.Samples, "the new release")))
 		return
 	case m < least:
-		f.undecided("%s: %s of clusters on other releases, at least %d are needed (series %s)", g.SLI,
-			phrase.Count(f.BaselineSamples, "sample"), *g.MinSamples, series.SLIBad)
+		f.undecided("%s", cmp.Or(others.impossible(), tooFew(g, f.BaselineSamples, "clusters on other releases")))
 		return
 	}
 	z := zScore(x, n, y, m)
@@ -323,25 +353,20 @@ func (e evidence) judgeBaseline(f *finding, g *v1alpha1.BaselineGate, q query) {
 	f.evidence = fmt.Sprintf("%s: %s %% of %s samples are bad on the new release, %s %% of %s on others; z-score "+
 		"%s, at "+
 		"most %s passes (%d %% confidence)", g.SLI, format(100*x/n), format(n), format(100*y/m), format(m), f.Value,
-		f.Threshold, *g.Confidence)
+		f.Threshold, *g.Confidence) + s.clusters[g.SLI].worst()
 	f.outcome = good
 	if z > critical && s.isAboveGuard(g.SLI) {
 		f.outcome = bad
 		return
 	}
-	if gap := e.gap(); gap != "" {
+	if gap := cmp.Or(s.impossible(), others.impossible(), e.gap()); gap != "" {
 		f.undecided("%s", gap)
 	}
 }
 
-// others are the shares of clusters on other releases.
-func (e evidence) others(guards map[string]float64) (shares, error) {
-	badSlices, err := e.numbers(queryOldBad)
-	if err != nil {
-		return shares{}, err
-	}
-	samples, err := e.numbers(queryOldSamples)
-	return shares{guards, badSlices, samples}, err
+func tooFew(g *v1alpha1.BaselineGate, n int64, of string) string {
+	return fmt.Sprintf("%s: %s of %s, at least %d are needed (series %s)", g.SLI, phrase.Count(n, "sample"), of,
+		*g.MinSamples, series.SLIBad)
 }
 
 // zScore is 0 where nothing, or everything, is bad on both sides.
@@ -405,8 +430,7 @@ func (e evidence) single() (float64, error) {
 	case len(result.Samples) == 0:
 		return 0, fmt.Errorf("%w: the query matches no series", errNoAnswer)
 	case len(result.Samples) > 1:
-		return 0, fmt.Errorf("the query returned %d series and not one: aggregate them, as with sum() or max()",
-			len(result.Samples))
+		return 0, errors.New("the query returned several series and not one: aggregate them, as with sum() or max()")
 	}
 	value := result.Samples[0].Value
 	if math.IsNaN(value) || math.IsInf(value, 0) {

@@ -107,13 +107,17 @@ func (o OwnSLI) checkSliceTarget() error {
 	return errors.Join(fmt.Errorf("%w %q: a slice needs a target", ErrSLI, o.Name), err)
 }
 
+// maxRequests is more than a cluster has in a slice. Queries of users can give anything, such as what is not a number;
+// what cannot be is not recorded, since the hub would refuse all that is sent together with it.
+const maxRequests = 1e12
+
 // rules record the slices, and how many requests there were if the budget counts them.
 func (o OwnSLI) rules(of Operator) []monitoringv1.Rule {
 	labels := []string{series.OperatorNamespace, of.Namespace, series.Operator, of.Name, series.SLI, o.Name}
 	rules := []monitoringv1.Rule{record(series.SLIBad, o.expr(), labels...)}
 	if o.countsRequests() {
-		rules = append(rules, record(series.SLIRequests, fmt.Sprintf("%s * %s", number(Step.Seconds()), o.total()),
-			labels...))
+		rules = append(rules, record(series.SLIRequests, fmt.Sprintf("clamp(%s * %s, 0, %s) >= 0",
+			number(Step.Seconds()), o.total(), number(maxRequests)), labels...))
 	}
 	return rules
 }
@@ -127,14 +131,16 @@ func (o OwnSLI) expr() string {
 	}
 	total, bad := o.total(), fmt.Sprintf("sum by (cluster) (%s)", o.Bad)
 	if o.countsRequests() {
-		return fmt.Sprintf("clamp(\n  %s\n  / (%s > 0),\n  0, 1\n)\nor on (cluster) 0 * %s", bad, total, total)
+		return fmt.Sprintf("clamp(\n  %s\n  / (%s > 0),\n  0, 1\n) >= 0\nor on (cluster) 0 * %s == 0", bad, total,
+			total)
 	}
-	share := fmt.Sprintf("clamp(\n  (%s >= %s)\n  / (%s >= %s),\n  0, 1\n)", bad, number(few/LookbackFor.Seconds()),
-		total, number((float64(max(o.MinRequests, Guard))-0.5)/LookbackFor.Seconds()))
+	share := fmt.Sprintf("clamp(\n  (%s >= %s)\n  / (%s >= %s),\n  0, 1\n) >= 0", bad,
+		number(few/LookbackFor.Seconds()), total,
+		number((float64(max(o.MinRequests, Guard))-0.5)/LookbackFor.Seconds()))
 	if o.Method == Timeslices {
 		share += " > bool " + number((One - o.SliceTarget).Ratio())
 	}
-	return fmt.Sprintf("%s\nor on (cluster) 0 * %s", share, total)
+	return fmt.Sprintf("%s\nor on (cluster) 0 * %s == 0", share, total)
 }
 
 // requestSLIs are the names of own SLIs whose budgets count requests. Their bad

@@ -46,7 +46,9 @@ const (
 // A nil Measurer measures nothing.
 type Measurer struct {
 	evaluator Evaluator
-	slots     chan struct{}
+	// slots are those of questions whose queries are ours, and custom those of other queries, of which each namespace
+	// has one at a time: no tenant's query holds up what others ask.
+	slots, custom chan struct{}
 	// answered tells the controller of rollouts that have a new answer.
 	answered chan event.TypedGenericEvent[*v1alpha1.OperatorRollout]
 
@@ -54,6 +56,7 @@ type Measurer struct {
 	ctx     context.Context
 	running sync.WaitGroup
 	known   map[types.UID]*measurements
+	tenants map[string]chan struct{}
 }
 
 // measurements are those of a rollout.
@@ -71,7 +74,9 @@ func newMeasurer(evaluator Evaluator) *Measurer {
 		evaluator = noPrometheus{}
 	}
 	return &Measurer{evaluator: evaluator, slots: make(chan struct{}, evaluations),
-		answered: make(chan event.TypedGenericEvent[*v1alpha1.OperatorRollout]), known: map[types.UID]*measurements{}}
+		custom:   make(chan struct{}, evaluations),
+		answered: make(chan event.TypedGenericEvent[*v1alpha1.OperatorRollout]),
+		known:    map[types.UID]*measurements{}, tenants: map[string]chan struct{}{}}
 }
 
 // evaluatorOf is nil where there is no Prometheus to ask.
@@ -171,13 +176,17 @@ func (m *Measurer) measure(ctx context.Context, about *v1alpha1.OperatorRollout,
 	q rollouts.Question) {
 	defer m.running.Done()
 	key := gateKey{q.Wave, q.Gate}
-	select {
-	case m.slots <- struct{}{}:
-	case <-ctx.Done():
-		return
+	taken := m.slotsOf(about.Namespace, q)
+	for i, slots := range taken {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			releaseSlots(taken[:i])
+			return
+		}
 	}
 	answer := m.evaluate(ctx, q)
-	<-m.slots
+	releaseSlots(taken)
 	m.mu.Lock()
 	known.busy[key] = false
 	known.answers[key] = answer
@@ -185,6 +194,25 @@ func (m *Measurer) measure(ctx context.Context, about *v1alpha1.OperatorRollout,
 	select {
 	case m.answered <- event.TypedGenericEvent[*v1alpha1.OperatorRollout]{Object: about}:
 	case <-ctx.Done():
+	}
+}
+
+// slotsOf are the slots that a question needs, in the order in which they are taken.
+func (m *Measurer) slotsOf(namespace string, q rollouts.Question) []chan struct{} {
+	if !q.Custom {
+		return []chan struct{}{m.slots}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tenants[namespace] == nil {
+		m.tenants[namespace] = make(chan struct{}, 1)
+	}
+	return []chan struct{}{m.tenants[namespace], m.custom}
+}
+
+func releaseSlots(slots []chan struct{}) {
+	for _, s := range slots {
+		<-s
 	}
 }
 
@@ -202,8 +230,21 @@ func (m *Measurer) evaluate(ctx context.Context, q rollouts.Question) rollouts.A
 			return answer
 		}
 		answer.Results[name] = resultOf(value)
+		if q.Custom {
+			answer.Results[name] = few(answer.Results[name])
+		}
 	}
 	return answer
+}
+
+// few keeps of a result what tells whether it is one number.
+func few(r rollouts.Result) rollouts.Result {
+	kept := make([]rollouts.Sample, 0, min(len(r.Samples), 2))
+	for _, s := range r.Samples[:min(len(r.Samples), 2)] {
+		kept = append(kept, rollouts.Sample{Value: s.Value})
+	}
+	r.Samples = kept
+	return r
 }
 
 // resultOf writes a result of Prometheus as rollouts read it.

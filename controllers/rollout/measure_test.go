@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/types"
 
 	server "github.com/bellwether-dev/bellwether/alerts/prometheus"
@@ -214,5 +215,60 @@ func hear(t *testing.T, m *Measurer) string {
 	case <-time.After(time.Minute):
 		t.Fatal("no answer")
 		return ""
+	}
+}
+
+// hanging answers nothing to a query that hangs, until its time is up.
+type hanging struct{}
+
+func (hanging) Evaluate(ctx context.Context, query string, _ time.Time, _ time.Duration) (model.Value, error) {
+	if query == "hang" {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	all := model.Vector{}
+	for i := range 10_000 {
+		all = append(all, &model.Sample{Metric: model.Metric{"pod": model.LabelValue(strings.Repeat("x", i%100))}})
+	}
+	return all, nil
+}
+
+// TestOneTenantHoldsUpNoOther: the queries of one namespace, however many there are and however long they take, keep
+// neither another namespace's nor Bellwether's own from being asked.
+func TestOneTenantHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	m := newMeasurer(hanging{})
+	m.ctx = ctx
+	defer m.running.Wait()
+	defer cancel()
+	ask := func(namespace, query string, custom bool, gates ...string) {
+		ro := &v1alpha1.OperatorRollout{}
+		ro.Namespace, ro.Name, ro.UID = namespace, namespace, types.UID(namespace)
+		var all []rollouts.Question
+		for _, gate := range gates {
+			q := question(query)
+			q.Gate, q.Custom = gate, custom
+			all = append(all, q)
+		}
+		m.ask(ro, all)
+	}
+	ask("a", "hang", true, "1", "2", "3", "4", "5", "6", "7", "8")
+	ask("b", "up", false, "slo")
+	ask("c", "up", true, "query")
+	answered := map[string]bool{}
+	for len(answered) < 2 {
+		answered[(<-m.answered).Object.Namespace] = true
+	}
+	if !answered["b"] || !answered["c"] {
+		t.Errorf("answered: %v", answered)
+	}
+	// Of a query that is not ours no more is kept than says that it is not one number.
+	got := m.answers("c")[0].Results["up"].Samples
+	if len(got) != 2 || got[0].Labels != nil {
+		t.Errorf("kept: %+v", got)
+	}
+	if own := m.answers("b")[0].Results["up"].Samples; len(own) != 10_000 {
+		t.Errorf("of our own query %d samples are kept", len(own))
 	}
 }

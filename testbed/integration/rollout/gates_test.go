@@ -48,13 +48,14 @@ func (s *metricsServer) answer(w http.ResponseWriter, r *http.Request) {
 		value = "0.99"
 	case strings.HasPrefix(query, "max by (sli) (bellwether:slo_guard:slices"):
 		value = "2.5"
-	case strings.HasPrefix(query, "avg by (sli) (bellwether:slo_budget_left:ratio") && s.state.Load() == "spent":
+	case strings.HasPrefix(query, "avg by (sli) (clamp(bellwether:slo_budget_left:ratio") && s.state.Load() == "spent":
 		value = "0"
-	case strings.HasPrefix(query, "avg by (sli) (bellwether:slo_budget_left:ratio"):
+	case strings.HasPrefix(query, "avg by (sli) (clamp(bellwether:slo_budget_left:ratio"):
 		value = "0.9"
-	case strings.HasPrefix(query, "sum by (sli) (sum_over_time(bellwether:sli_bad:slice") && s.state.Load() == "bad":
+	case s.state.Load() == "bad" &&
+		strings.HasPrefix(query, "sum by (cluster, sli) (sum_over_time(bellwether:sli_bad:slice"):
 		value = "100"
-	case strings.HasPrefix(query, "sum by (sli) ((sum_over_time(bellwether:sli_requests:count"):
+	case strings.HasPrefix(query, "sum by (cluster, sli) ((sum_over_time(bellwether:sli_requests:count"):
 		value = "100"
 	case strings.HasPrefix(query, "group by (cluster) ("):
 		value = "1"
