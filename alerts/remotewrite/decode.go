@@ -4,14 +4,16 @@
 package remotewrite
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"time"
 
 	"github.com/klauspost/compress/snappy"
 	"github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
@@ -39,22 +41,54 @@ const (
 	reasonCluster = "cluster"
 	reasonName    = "name"
 	reasonLimit   = "limit"
+	reasonValue   = "value"
+	reasonTime    = "time"
 )
 
 // content is what a request would write.
 type content struct {
 	series  []labels.Labels
 	samples int
+	// spans are those of the samples of each series.
+	spans []span
+}
+
+// span is what the samples of a series lie within.
+type span struct {
+	samples     int
+	low, high   float64
+	first, last int64 // in milliseconds since 1970
+}
+
+// add takes a sample. A mark that a series has ended is no value.
+func (s *span) add(milliseconds int64, v float64) {
+	if s.samples++; s.samples == 1 {
+		s.first, s.last, s.low, s.high = milliseconds, milliseconds, math.Inf(1), math.Inf(-1)
+	}
+	s.first, s.last = min(s.first, milliseconds), max(s.last, milliseconds)
+	if !value.IsStaleNaN(v) {
+		s.low, s.high = min(s.low, v), max(s.high, v) // not a number if one of them is not
+	}
+}
+
+// kindOf returns which message a request says that its body is.
+func kindOf(h http.Header) (remote.WriteMessageType, error) {
+	contentType, encoding := h.Get("Content-Type"), h.Get("Content-Encoding")
+	kind, err := remote.ParseProtoMsg(contentType)
+	if err != nil || encoding != string(remote.SnappyBlockCompression) {
+		return "", refuse(http.StatusUnsupportedMediaType, reasonFormat,
+			"send snappy-compressed protobuf of remote write 1.0 or 2.0, not Content-Type %.200q, Content-Encoding "+
+				"%.200q", contentType, encoding)
+	}
+	return kind, nil
 }
 
 // decode reads a body, of which not more than a limit is taken into memory. Labels are as
 // they were sent: neither sorted nor without duplicates.
-func decode(contentType, encoding string, body []byte, limit int) (content, error) {
-	kind, err := remote.ParseProtoMsg(contentType)
-	if err != nil || encoding != string(remote.SnappyBlockCompression) {
-		return content{}, refuse(http.StatusUnsupportedMediaType, reasonFormat,
-			"send snappy-compressed protobuf of remote write 1.0 or 2.0, not Content-Type %q, Content-Encoding %q",
-			contentType, encoding)
+func decode(h http.Header, body []byte, limit int) (content, error) {
+	kind, err := kindOf(h)
+	if err != nil {
+		return content{}, err
 	}
 	size, err := snappy.DecodedLen(body)
 	if err != nil {
@@ -104,7 +138,11 @@ func decodeV1(raw []byte) (content, error) {
 		for _, l := range ts.Labels {
 			pairs = append(pairs, labels.Label{Name: l.Name, Value: l.Value})
 		}
-		if err := c.add(pairs, len(ts.Samples), len(ts.Histograms), len(ts.Exemplars)); err != nil {
+		var of span
+		for _, sample := range ts.Samples {
+			of.add(sample.Timestamp, sample.Value)
+		}
+		if err := c.add(pairs, of, len(ts.Histograms), len(ts.Exemplars)); err != nil {
 			return c, err
 		}
 	}
@@ -121,35 +159,40 @@ func decodeV2(raw []byte) (content, error) {
 		return content{}, errAmbiguous
 	}
 	var c content
-	symbol := func(ref uint32) (string, error) {
-		if int64(ref) >= int64(len(request.Symbols)) {
-			return "", errors.New("a label refers to no symbol")
-		}
-		return request.Symbols[ref], nil
-	}
 	for _, ts := range request.Timeseries {
-		if len(ts.LabelsRefs)%2 != 0 {
-			return c, refuse(http.StatusBadRequest, reasonFormat, "a label has no value")
+		pairs, err := pairsOf(ts.LabelsRefs, request.Symbols)
+		if err != nil {
+			return c, err
 		}
-		pairs := make([]labels.Label, 0, len(ts.LabelsRefs)/2)
-		for i := 0; i < len(ts.LabelsRefs); i += 2 {
-			name, err := symbol(ts.LabelsRefs[i])
-			value, err2 := symbol(ts.LabelsRefs[i+1])
-			if err := errors.Join(err, err2); err != nil {
-				return c, refuse(http.StatusBadRequest, reasonFormat, "%v", err)
-			}
-			pairs = append(pairs, labels.Label{Name: name, Value: value})
+		var of span
+		for _, sample := range ts.Samples {
+			of.add(sample.Timestamp, sample.Value)
 		}
-		if err := c.add(pairs, len(ts.Samples), len(ts.Histograms), len(ts.Exemplars)); err != nil {
+		if err := c.add(pairs, of, len(ts.Histograms), len(ts.Exemplars)); err != nil {
 			return c, err
 		}
 	}
 	return c, nil
 }
 
+// pairsOf are labels, whose names and values are symbols.
+func pairsOf(refs []uint32, symbols []string) ([]labels.Label, error) {
+	if len(refs)%2 != 0 {
+		return nil, refuse(http.StatusBadRequest, reasonFormat, "a label has no value")
+	}
+	pairs := make([]labels.Label, 0, len(refs)/2)
+	for i := 0; i < len(refs); i += 2 {
+		if last := uint64(max(refs[i], refs[i+1])); last >= uint64(len(symbols)) {
+			return nil, refuse(http.StatusBadRequest, reasonFormat, "a label refers to no symbol")
+		}
+		pairs = append(pairs, labels.Label{Name: symbols[refs[i]], Value: symbols[refs[i+1]]})
+	}
+	return pairs, nil
+}
+
 // add takes a series. Labels out of order are refused, as both protocols ask for, and so
 // are two of one name: stores do not agree which of them counts.
-func (c *content) add(pairs []labels.Label, samples, histograms, exemplars int) error {
+func (c *content) add(pairs []labels.Label, of span, histograms, exemplars int) error {
 	for i, l := range pairs {
 		if i > 0 && pairs[i-1].Name >= l.Name {
 			return refuse(http.StatusBadRequest, reasonFormat, "the labels of a series are not sorted, or there are "+
@@ -159,7 +202,36 @@ func (c *content) add(pairs []labels.Label, samples, histograms, exemplars int) 
 	if histograms > 0 || exemplars > 0 {
 		return errNotSent
 	}
-	c.series, c.samples = append(c.series, labels.New(pairs...)), c.samples+samples
+	c.series, c.spans, c.samples = append(c.series, labels.New(pairs...)), append(c.spans, of), c.samples+of.samples
+	return nil
+}
+
+// How old samples may be, and how far ahead the clock of a cluster: what is older the hub's rules do not read any more.
+const (
+	maxAge   = 2*time.Hour + 10*time.Minute
+	maxAhead = 5 * time.Minute
+)
+
+// check wants values that the series can have, and times about now.
+func (s span) check(name string, now time.Time) error {
+	if s.samples == 0 {
+		return nil
+	}
+	first, last := time.UnixMilli(s.first), time.UnixMilli(s.last)
+	if now.Sub(first) > maxAge || last.Sub(now) > maxAhead {
+		return refuse(http.StatusBadRequest, reasonTime, "samples of %q are of %s to %s, and may be at most %s old "+
+			"and %s ahead of %s: check the clock of the cluster, and sample_age_limit of its sender", name,
+			first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339), maxAge, maxAhead,
+			now.UTC().Format(time.RFC3339))
+	}
+	of, _ := series.ValuesOf(name)
+	if of.Now {
+		of.Max = float64(now.Add(maxAhead).Unix())
+	}
+	if isEmpty := s.low > s.high; !isEmpty && !(s.low >= of.Min && s.high <= of.Max) {
+		return refuse(http.StatusBadRequest, reasonValue, "the values of %q are between %g and %g, and can be between "+
+			"%g and %g only", name, s.low, s.high, of.Min, of.Max)
+	}
 	return nil
 }
 
@@ -170,15 +242,16 @@ const (
 	maxLabelBytes = 1024
 )
 
-// check wants series of one cluster and of the given names only.
-func (c content) check(cluster string, names map[string]bool) error {
-	for _, s := range c.series {
+// check wants series of one cluster that travel, with what they can have.
+func (c content) check(cluster string, now time.Time) error {
+	for i, s := range c.series {
 		name, of := s.Get(model.MetricNameLabel), s.Get(series.Cluster)
+		_, travels := series.ValuesOf(name)
 		switch {
 		case of != cluster:
 			return refuse(http.StatusForbidden, reasonCluster,
 				"the sender is cluster %q, and the series %.200q has the label cluster=%.200q", cluster, name, of)
-		case !names[name]:
+		case !travels:
 			return refuse(http.StatusForbidden, reasonName,
 				"no rule reads the series %.200q of a cluster; take the configuration of the sender from "+
 					"`bellwether slo edge-config`", name)
@@ -193,6 +266,9 @@ func (c content) check(cluster string, names map[string]bool) error {
 			}
 			return nil
 		}); err != nil {
+			return err
+		}
+		if err := c.spans[i].check(name, now); err != nil {
 			return err
 		}
 	}

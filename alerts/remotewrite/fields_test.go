@@ -6,6 +6,7 @@ package remotewrite
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"testing"
 
 	"github.com/klauspost/compress/snappy"
@@ -57,7 +58,7 @@ func TestSmallBodiesThatBecomeLarge(t *testing.T) {
 				t.Fatalf("the body has %d bytes", len(body))
 			}
 			untrustedtest.Bound(t, len(test.raw), 1<<20, 2, func() {
-				_, err := decode(test.kind, "snappy", body, 16<<20)
+				_, err := decode(headers(test.kind), body, 16<<20)
 				if refused := (*refusal)(nil); !errors.As(err, &refused) {
 					t.Errorf("got %v", err)
 				}
@@ -85,7 +86,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		const limit = 1 << 20
 		untrustedtest.Bound(t, len(body), 64<<20, 100, func() {
-			c, err := decode(kind, "snappy", body, limit)
+			c, err := decode(headers(kind), body, limit)
 			if refused := (*refusal)(nil); err != nil && !errors.As(err, &refused) {
 				t.Errorf("an error of no kind: %v", err)
 			}
@@ -94,4 +95,8 @@ func FuzzDecode(f *testing.F) {
 			}
 		})
 	})
+}
+
+func headers(contentType string) http.Header {
+	return http.Header{"Content-Type": {contentType}, "Content-Encoding": {"snappy"}}
 }

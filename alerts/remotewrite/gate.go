@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/outbound"
 )
 
 // ErrUnauthenticated says that a token is that of no cluster.
@@ -60,13 +62,11 @@ type Store struct {
 
 // Options configure a Gate.
 type Options struct {
-	// Authenticate returns the cluster of a token. An error that wraps
-	// ErrUnauthenticated is the sender's; after any other it tries again.
-	Authenticate func(ctx context.Context, token string) (cluster string, err error)
+	// Authenticate returns the cluster of a token, which somebody at an address sent. An
+	// error that wraps ErrUnauthenticated is the sender's; after any other it tries again.
+	Authenticate func(ctx context.Context, token, address string) (cluster string, err error)
 	Store        Store
-	// Names are those of the series that are let through.
-	Names  []string
-	Limits Limits
+	Limits       Limits
 	// Metrics takes those of the gate.
 	Metrics prometheus.Registerer
 	Now     func() time.Time
@@ -76,7 +76,6 @@ type Options struct {
 type Gate struct {
 	Options
 
-	names    map[string]bool
 	requests chan struct{}
 	metrics  metrics
 
@@ -111,11 +110,7 @@ type metrics struct {
 // New makes a gate.
 func New(o Options) (*Gate, error) {
 	o.Limits = o.Limits.defaulted()
-	g := &Gate{Options: o, names: map[string]bool{}, requests: make(chan struct{}, o.Limits.Requests),
-		senders: map[string]*sender{}}
-	for _, name := range o.Names {
-		g.names[name] = true
-	}
+	g := &Gate{Options: o, requests: make(chan struct{}, o.Limits.Requests), senders: map[string]*sender{}}
 	all := series.RemoteWriteGate()
 	counter := func(s series.Series) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: s.Name, Help: s.Help}, s.Labels)
@@ -163,23 +158,30 @@ func (g *Gate) answer(w http.ResponseWriter, r *http.Request) answer {
 	if r.Method != http.MethodPost {
 		return answer{http.StatusMethodNotAllowed, "use POST", http.Header{"Allow": {http.MethodPost}}}
 	}
-	select {
-	case g.requests <- struct{}{}:
-		defer func() { <-g.requests }()
-	default:
-		return later("%d requests are under way", cap(g.requests))
+	if r.ContentLength > int64(g.Limits.Body) {
+		return answer{status: http.StatusRequestEntityTooLarge, message: g.tooBig().Error()}
+	}
+	if _, err := kindOf(r.Header); err != nil {
+		return answer{status: http.StatusUnsupportedMediaType, message: err.Error()}
 	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
 		return answer{http.StatusUnauthorized, "send the token of the cluster", http.Header{
 			"Www-Authenticate": {"Bearer"}}}
 	}
-	cluster, err := g.Authenticate(r.Context(), token)
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	cluster, err := g.Authenticate(r.Context(), token, address)
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
 		return answer{http.StatusUnauthorized, err.Error(), http.Header{"Www-Authenticate": {"Bearer"}}}
 	case err != nil:
 		return later("cannot check the token now: %v", err)
+	}
+	select {
+	case g.requests <- struct{}{}:
+		defer func() { <-g.requests }()
+	default:
+		return later("%d requests are under way", cap(g.requests))
 	}
 	if !g.enter(cluster) {
 		return later("%d requests of cluster %q are under way", g.Limits.PerCluster, cluster)
@@ -213,20 +215,24 @@ func (g *Gate) read(w http.ResponseWriter, r *http.Request, cluster string) ([]b
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.Limits.Body)))
 	var tooBig *http.MaxBytesError
 	if errors.As(err, &tooBig) {
-		return nil, content{}, refuse(http.StatusRequestEntityTooLarge, reasonTooBig,
-			"a request may have %d bytes: lower max_samples_per_send", g.Limits.Body)
+		return nil, content{}, g.tooBig()
 	}
 	if err != nil {
 		return nil, content{}, fmt.Errorf("read the request: %w", err)
 	}
-	c, err := decode(r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"), body, g.Limits.Decoded)
+	c, err := decode(r.Header, body, g.Limits.Decoded)
 	if err != nil {
 		return nil, content{}, err
 	}
-	if err := c.check(cluster, g.names); err != nil {
+	if err := c.check(cluster, g.Now()); err != nil {
 		return nil, content{}, err
 	}
 	return body, c, g.count(cluster, c)
+}
+
+func (g *Gate) tooBig() error {
+	return refuse(http.StatusRequestEntityTooLarge, reasonTooBig,
+		"a request may have %d bytes: lower max_samples_per_send", g.Limits.Body)
 }
 
 // passed are the headers of a request that are the store's business.
@@ -256,7 +262,10 @@ func (g *Gate) forward(r *http.Request, body []byte) answer {
 		out.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	response, err := g.Store.Client.Do(out)
-	if err != nil {
+	switch {
+	case errors.Is(err, outbound.ErrRedirect):
+		return later("the store redirects: --store-url of the gate has to be the address itself")
+	case err != nil:
 		return later("the store does not answer") // its address is nobody's business
 	}
 	defer func() { _ = response.Body.Close() }()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -21,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
@@ -32,6 +34,8 @@ type fixture struct {
 	*testing.T
 	gate *Gate
 	now  time.Time
+	// asked is how often somebody was asked about a token.
+	asked int
 
 	mu      sync.Mutex
 	arrived []*http.Request
@@ -62,7 +66,11 @@ func newFixture(t *testing.T, limits Limits) *fixture {
 		t.Fatal(err)
 	}
 	f.gate, err = New(Options{
-		Authenticate: func(_ context.Context, token string) (string, error) {
+		Authenticate: func(_ context.Context, token, address string) (string, error) {
+			f.asked++
+			if address != "192.0.2.1" {
+				t.Errorf("the address is %q", address)
+			}
 			switch cluster, ok := strings.CutPrefix(token, "token-of-"); {
 			case ok:
 				return cluster, nil
@@ -71,7 +79,7 @@ func newFixture(t *testing.T, limits Limits) *fixture {
 			}
 			return "", fmt.Errorf("%w: rubbish", ErrUnauthenticated)
 		},
-		Names: series.Travelling(), Limits: limits, Metrics: prometheus.NewRegistry(),
+		Limits: limits, Metrics: prometheus.NewRegistry(),
 		Now:   func() time.Time { return f.now },
 		Store: Store{URL: store, Client: http.DefaultClient, Header: http.Header{"X-Scope-Orgid": {"fleet"}}},
 	})
@@ -118,7 +126,7 @@ func ofV1(t *testing.T, all ...[]prompb.Label) []byte {
 	request := &prompb.WriteRequest{}
 	for _, l := range all {
 		request.Timeseries = append(request.Timeseries, prompb.TimeSeries{Labels: l,
-			Samples: []prompb.Sample{{Timestamp: 1, Value: 1}}})
+			Samples: []prompb.Sample{{Timestamp: 1_800_000_000_000, Value: 1}}})
 	}
 	return packed(t, request)
 }
@@ -138,7 +146,7 @@ func ofV2(t *testing.T, all ...labels.Labels) []byte {
 	request := &writev2.Request{}
 	for _, l := range all {
 		request.Timeseries = append(request.Timeseries, writev2.TimeSeries{LabelsRefs: symbols.SymbolizeLabels(l, nil),
-			Samples: []writev2.Sample{{Timestamp: 1, Value: 1}}})
+			Samples: []writev2.Sample{{Timestamp: 1_800_000_000_000, Value: 1}}})
 	}
 	request.Symbols = symbols.Symbols()
 	return packed(t, request)
@@ -248,6 +256,76 @@ func TestGateRefuses(t *testing.T) {
 				t.Errorf("the sender is to send it again after %s", retry)
 			}
 		})
+	}
+}
+
+// TestGateRefusesWhatCannotBe expects that no cluster sends values that its series cannot have, or of another time.
+func TestGateRefusesWhatCannotBe(t *testing.T) {
+	const now = 1_800_000_000
+	one := func(name string, seconds int64, values ...float64) *prompb.WriteRequest {
+		ts := prompb.TimeSeries{Labels: []prompb.Label{{Name: "__name__", Value: name},
+			{Name: "cluster", Value: "prod-eu"}}}
+		for _, v := range values {
+			ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: seconds * 1000, Value: v})
+		}
+		return &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{ts}}
+	}
+	stale := math.Float64frombits(value.StaleNaN)
+	for what, test := range map[string]struct {
+		request *prompb.WriteRequest
+		code    int
+		says    string
+	}{
+		"as it is":                  {one(series.SLIBad, now, 0, 1, 1), 204, ""},
+		"the end of a series":       {one(series.SLIBad, now, stale), 204, ""},
+		"with a value before":       {one(series.SLIBad, now, 1, stale), 204, ""},
+		"after an outage":           {one(series.SLIBad, now-7200, 1), 204, ""},
+		"by a fast clock":           {one(series.SlicesRecorded, now+240, now+240), 204, ""},
+		"many requests":             {one(series.SLIRequests, now, 1e6), 204, ""},
+		"good slices to come":       {one(series.SLIBadSlice, now, -100), 400, "between -100 and -100"},
+		"more bad than there is":    {one(series.SLIBad, now, 2), 400, "can be between 0 and 1 only"},
+		"one of many":               {one(series.SLIBad, now, 1, 0, -1, 1), 400, "between -1 and 1"},
+		"nothing that is a number":  {one(series.SLIBad, now, 1, math.NaN()), 400, "NaN"},
+		"everything":                {one(series.SLIRequests, now, math.Inf(1)), 400, "+Inf"},
+		"less than nothing":         {one(series.SLIRequests, now, math.Inf(-1)), 400, "-Inf"},
+		"more than a cluster has":   {one(series.SLIRequests, now, 1e18), 400, "1e+18"},
+		"slices of the year 2100":   {one(series.SlicesRecorded, now, 4_102_444_800), 400, "can be between"},
+		"in the year 2100":          {one(series.SLIBad, 4_102_444_800, 1), 400, "2100-01-01"},
+		"in the year 1970":          {one(series.SLIBad, 1, 1), 400, "check the clock"},
+		"too late":                  {one(series.SLIBad, now-3*3600, 1), 400, "2h10m0s old"},
+		"as far ahead as can be":    {one(series.SLIBad, math.MaxInt64/1000, 1), 400, "check the clock"},
+		"as long ago as can be":     {one(series.SLIBad, math.MinInt64/1000, 1), 400, "check the clock"},
+		"the end, in the year 2100": {one(series.SLIBad, 4_102_444_800, stale), 400, "2100"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := newFixture(t, Limits{})
+			got := f.send("token-of-prod-eu", v1, packed(t, test.request))
+			if got.Code != test.code || !strings.Contains(got.Body.String(), test.says) {
+				t.Errorf("%d %s, want %d that says %q", got.Code, got.Body, test.code, test.says)
+			}
+			if reached := f.count() > 0; reached != (test.code == 204) {
+				t.Errorf("it reached the store: %t", reached)
+			}
+		})
+	}
+}
+
+// TestCheapChecksComeFirst expects that nobody is asked about a token of a request that is refused anyway.
+func TestCheapChecksComeFirst(t *testing.T) {
+	f := newFixture(t, Limits{})
+	for what, test := range map[string]struct {
+		token, contentType string
+		size, code         int
+	}{
+		"no token":        {"", v1, 10, 401},
+		"another type":    {"rubbish", "application/json", 10, 415},
+		"too large":       {"rubbish", v1, 2 << 20, 413},
+		"a type too long": {"rubbish", strings.Repeat("x", 1<<16), 10, 415},
+	} {
+		got := f.send(test.token, test.contentType, make([]byte, test.size))
+		if got.Code != test.code || f.asked > 0 || got.Body.Len() > 2000 {
+			t.Errorf("%s: %d %.200s, asked %d times", what, got.Code, got.Body, f.asked)
+		}
 	}
 }
 

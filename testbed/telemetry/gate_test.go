@@ -146,7 +146,7 @@ func (f *fixture) serve() {
 	}
 	now := func() time.Time { return time.Now().Add(time.Duration(f.later.Load())) }
 	tokens := &remotewrite.Tokens{Hub: f.as("bellwether-system", "gate"), Now: now}
-	gate, err := remotewrite.New(remotewrite.Options{Authenticate: tokens.Cluster, Names: series.Travelling(),
+	gate, err := remotewrite.New(remotewrite.Options{Authenticate: tokens.Cluster,
 		Metrics: promclient.NewRegistry(), Now: now,
 		Store: remotewrite.Store{URL: address, Client: http.DefaultClient}})
 	if err != nil {
