@@ -66,7 +66,7 @@ type Env struct {
 
 // NewEnv returns what all commands share.
 func NewEnv(program string, streams genericiooptions.IOStreams) *Env {
-	streams.Out = &stdout{Writer: streams.Out}
+	streams.Out, streams.ErrOut = newStream(streams.Out), newStream(streams.ErrOut)
 	a := &Env{Streams: streams, Flags: configFlags(), Self: "bellwether", Now: time.Now, Getenv: os.Getenv}
 	if base := strings.TrimSuffix(filepath.Base(program), ".exe"); base == "kubectl-bellwether" {
 		a.Self = "kubectl bellwether"

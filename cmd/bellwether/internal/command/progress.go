@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
 const (
@@ -41,7 +43,7 @@ func (a *Env) Progress(doing string) *Progress {
 		return nil
 	}
 	ticker := time.NewTicker(progressEvery)
-	p := newProgress(a.Streams.ErrOut, width, doing, time.Now())
+	p := newProgress(rawOf(a.Streams.ErrOut), width, doing, time.Now())
 	go func() {
 		defer ticker.Stop()
 		p.run(ticker.C)
@@ -132,7 +134,7 @@ func (p *Progress) clear() {
 func (p *Progress) show(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := p.doing
+	text := term.Escape(p.doing)
 	if p.total > 0 {
 		text += fmt.Sprintf(": %d of %d %s", p.done, p.total, p.unit)
 	}

@@ -112,7 +112,7 @@ func (s *screen) draw(text string) {
 	if err != nil {
 		width, height = 0, 0
 	}
-	text = clip(text, height-1)
+	text = clip(term.Shown(text), height-1)
 	if text == s.drawn {
 		return
 	}

@@ -64,8 +64,9 @@ const ansiReset = "\x1b[0m"
 
 var ansiCodes = map[Tone]string{Good: "\x1b[32m", Warn: "\x1b[33m", Bad: "\x1b[31m", Dim: "\x1b[2m", Strong: "\x1b[1m"}
 
-// Paint puts a text in the colour of its tone.
+// Paint puts a text in the colour of its tone, and escapes it.
 func (s Style) Paint(t Tone, text string) string {
+	text = Escape(text)
 	code, ok := ansiCodes[t]
 	if !s.Colour || !ok || text == "" {
 		return text

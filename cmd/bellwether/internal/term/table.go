@@ -32,11 +32,19 @@ type Table struct {
 
 const columnGap = 3
 
+// oneLine keeps a cell from making rows of its own.
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
+
 // Add appends a row.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
 // Render returns the table's lines, each ended by a newline.
 func (t *Table) Render(s Style) string {
+	for _, row := range t.Rows {
+		for i := range row {
+			row[i].Text = oneLine.Replace(Escape(row[i].Text))
+		}
+	}
 	widths := t.widths()
 	var out strings.Builder
 	if len(t.Header) > 0 {
