@@ -24,6 +24,10 @@ type sighting struct {
 	// version is the resource version that the renewal was seen in.
 	version string
 	at      time.Time
+	// renewed is the time of the renewal by the agent's clock.
+	renewed time.Time
+	// back is a later renewal in an earlier resource version; empty where there is none.
+	back string
 	// blind is set if the newest read past the cache failed.
 	blind bool
 }
@@ -33,6 +37,16 @@ type sighting struct {
 func (s sighting) behind(lease *coordinationv1.Lease) bool {
 	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, s.version)
 	return err == nil && order < 0
+}
+
+// isRestored tells whether a Lease that is behind shows that the order itself went back, as after etcd was restored
+// from a backup: the agent has renewed it twice since, by its own clock.
+func (s sighting) isRestored(lease *coordinationv1.Lease) bool {
+	return s.back != "" && s.back != renewal(lease) && s.isLater(lease)
+}
+
+func (s sighting) isLater(lease *coordinationv1.Lease) bool {
+	return lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(s.renewed)
 }
 
 // renewal identifies one renewal of a Lease. The resource version will not do:
@@ -58,9 +72,16 @@ func (l *liveness) observe(cluster string, lease *coordinationv1.Lease, now time
 		l.seen = map[string]sighting{}
 	}
 	next := sighting{renewal: renewal(lease), version: lease.ResourceVersion}
+	if lease.Spec.RenewTime != nil {
+		next.renewed = lease.Spec.RenewTime.Time
+	}
 	last, known := l.seen[cluster]
 	switch {
-	case known && last.behind(lease):
+	case known && last.behind(lease) && !last.isRestored(lease):
+		if last.back == "" && last.isLater(lease) {
+			last.back = next.renewal
+			l.seen[cluster] = last
+		}
 		return last.at
 	case known && last.renewal == next.renewal && (!last.at.IsZero() || !witnessed):
 		next.at, next.blind = last.at, last.blind

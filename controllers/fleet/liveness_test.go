@@ -50,6 +50,20 @@ func TestLivenessTrustsOnlyWhatTheHubSaw(t *testing.T) {
 		"a cache that lags is no renewal": {
 			[]sight{{renewed(agent, "9"), 0, true}, {renewed(agent.Add(-time.Second), "8"), time.Minute, true}}, start,
 		},
+		"one that catches up is none either": {
+			[]sight{{renewed(agent, "9"), 0, true}, {renewed(agent.Add(-2*time.Second), "7"), time.Minute, true},
+				{renewed(agent.Add(-time.Second), "8"), 2 * time.Minute, true},
+				{renewed(agent, "9"), 3 * time.Minute, true}},
+			start,
+		},
+		"two renewals after a restore of etcd": {
+			[]sight{{renewed(agent, "9000"), 0, true}, {renewed(agent.Add(time.Second), "12"), time.Minute, true},
+				{renewed(agent.Add(2*time.Second), "15"), 2 * time.Minute, true}}, start.Add(2 * time.Minute),
+		},
+		"one renewal after a restore": {
+			[]sight{{renewed(agent, "9000"), 0, true}, {renewed(agent.Add(time.Second), "12"), time.Minute, true},
+				{renewed(agent.Add(time.Second), "14"), 2 * time.Minute, true}}, start,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
