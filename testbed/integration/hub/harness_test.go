@@ -70,6 +70,7 @@ type harness struct {
 	whole   bool
 	metrics *prometheus.Registry
 	slo     slo.Options
+	paging  paging.Options
 	silence silence.Options
 	// configure changes how the hub reaches its API server.
 	configure []func(*rest.Config)
@@ -175,8 +176,9 @@ func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 	if h.whole {
 		h.metrics = prometheus.NewRegistry()
 		h.silence.Namespace, h.silence.Recheck = hubNamespace, time.Second
+		h.paging.Namespace, h.paging.Recheck = hubNamespace, time.Second
 		must(t, controllers.AddHub(mgr, controllers.HubOptions{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics,
-			SLO: h.slo, Paging: paging.Options{Namespace: hubNamespace, Recheck: time.Second}, Silence: h.silence}))
+			SLO: h.slo, Paging: h.paging, Silence: h.silence}))
 		return
 	}
 	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))

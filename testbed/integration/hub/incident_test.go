@@ -42,6 +42,8 @@ func TestHubRestartsDuringAnIncident(t *testing.T) {
 	events, err := pagerduty.Start(t.Context(), pagerduty.Options{Services: []string{"platform"}})
 	must(t, err)
 	t.Cleanup(events.Close)
+	h.paging.PagerDuty = []string{events.Host()}
+	h.restartHub(t)
 	key, err := events.RoutingKey("platform")
 	must(t, err)
 	must(t, w.Create(t.Context(), pagerDutySecret(hubNamespace, key)))
