@@ -15,10 +15,13 @@ import (
 	"strings"
 	"time"
 
+	intoto "github.com/in-toto/attestation/go/v1"
+
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/release/archive"
 	"github.com/bellwether-dev/bellwether/release/image"
 	"github.com/bellwether-dev/bellwether/release/notes"
+	"github.com/bellwether-dev/bellwether/release/provenance"
 )
 
 // laptops are the platforms of the archives of the command line, unless options name others.
@@ -77,13 +80,46 @@ func (o *options) all(ctx context.Context, dir string) error {
 	if len(forOLM) > 0 {
 		contents[olmManifest] = manifest
 	}
+	return o.finish(ctx, dir, files, contents)
+}
+
+// finish writes the last files of a release, the checksums of all, and how they were built.
+func (o *options) finish(ctx context.Context, dir string, files []string, contents map[string][]byte) error {
 	for name, content := range contents {
 		if err := write(dir, name, content); err != nil {
 			return err
 		}
 		files = append(files, name)
 	}
-	return sum(dir, files)
+	if err := sum(dir, files); err != nil {
+		return err
+	}
+	return o.attest(ctx, dir, append(files, checksums))
+}
+
+// statement is the file that says how all others were built, signed.
+const statement = "provenance.sigstore.json"
+
+// attest writes the provenance of files, if there is a key to sign it with.
+func (o *options) attest(ctx context.Context, dir string, names []string) error {
+	t, err := o.target(ctx)
+	if err != nil || t.Signer == nil {
+		return err
+	}
+	var subjects []*intoto.ResourceDescriptor
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return fmt.Errorf("attest %s: %w", name, err)
+		}
+		subjects = append(subjects, &intoto.ResourceDescriptor{Name: name,
+			Digest: map[string]string{"sha256": fmt.Sprintf("%x", sha256.Sum256(content))}})
+	}
+	bundle, err := t.Signer.Attest(provenance.Type, t.Provenance, subjects...)
+	if err != nil {
+		return fmt.Errorf("attest the files of the release: %w", err)
+	}
+	return write(dir, statement, bundle)
 }
 
 // releaseNotes are those of what was published.
@@ -144,7 +180,7 @@ func (o *options) chart(ctx context.Context, digests map[string]string, at time.
 	if err := release.Package(&out, at); err != nil {
 		return image.Published{}, nil, fmt.Errorf("package chart: %w", err)
 	}
-	t, err := o.target()
+	t, err := o.target(ctx)
 	if err != nil {
 		return image.Published{}, nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,6 +29,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 	"github.com/bellwether-dev/bellwether/release/image"
+	"github.com/bellwether-dev/bellwether/release/notes"
+	"github.com/bellwether-dev/bellwether/release/provenance"
 	"github.com/bellwether-dev/bellwether/version"
 )
 
@@ -100,8 +103,8 @@ func (o *options) check() error {
 
 func (o *options) access() oci.Access { return oci.Access{Insecure: o.insecure} }
 
-// target is where images are published, and with which key they are signed.
-func (o *options) target() (image.Target, error) {
+// target is where images are published, and with which key they and their provenance are signed.
+func (o *options) target(ctx context.Context) (image.Target, error) {
 	t := image.Target{Client: oci.NewClient(oci.Options{}), Registry: o.registry, Access: o.access()}
 	if o.key == "" {
 		return t, nil
@@ -114,6 +117,15 @@ func (o *options) target() (image.Target, error) {
 	if errors.Is(err, sign.ErrPassword) {
 		return t, fmt.Errorf("%s: %w: set COSIGN_PASSWORD", o.key, err)
 	}
+	if err != nil {
+		return t, err
+	}
+	commit, err := notes.Head(ctx, o.root)
+	if err != nil {
+		return t, err
+	}
+	t.Provenance, err = provenance.Build{Version: o.version, Registry: o.registry, Base: o.base, Platforms: o.platforms,
+		Commit: commit, Go: runtime.Version(), Builder: provenance.BuilderOf(os.Getenv)}.Predicate()
 	return t, err
 }
 
@@ -122,7 +134,7 @@ func (o *options) images(ctx context.Context) ([]image.Published, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	t, err := o.target()
+	t, err := o.target(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -27,6 +29,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 	"github.com/bellwether-dev/bellwether/release/image"
+	"github.com/bellwether-dev/bellwether/release/provenance"
 	"github.com/bellwether-dev/bellwether/version"
 )
 
@@ -115,6 +118,7 @@ func TestRelease(t *testing.T) {
 	looksAtArchives(t, dir)
 	looksAtChart(t, dir, address, pair.Public)
 	looksAtCatalog(t, dir, address, pair.Public)
+	looksAtProvenance(t, dir, address, pair.Public)
 	if text := read(t, dir, "release-notes.md"); !strings.Contains(text, "- Begin (") ||
 		!strings.Contains(text, "## Upgrade notes\n\nLook out.\n") ||
 		!strings.Contains(text, address+"/charts/bellwether:1.2.3@sha256:") {
@@ -220,6 +224,60 @@ func looksAtCatalog(t *testing.T, dir, address string, public []byte) {
 	agent, err := client.Resolve(t.Context(), oci.Source{Image: address + "/agent:1.2.3"})
 	if err != nil || !strings.Contains(string(csv), "image: "+address+"/agent@"+agent) {
 		t.Errorf("the bundle does not run the image of the release, %s, error %v", agent, err)
+	}
+}
+
+// looksAtProvenance wants a signed statement of how each file and each image was built, which is no signature.
+func looksAtProvenance(t *testing.T, dir, address string, public []byte) {
+	t.Helper()
+	keys, err := sign.ParseKeys(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about, err := keys.Statement([]byte(read(t, dir, statement)), provenance.Type)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range about.GetSubject() {
+		got[s.GetName()] = s.GetDigest()["sha256"]
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		want := fmt.Sprintf("%x", sha256.Sum256([]byte(read(t, dir, e.Name()))))
+		if e.Name() != statement && got[e.Name()] != want {
+			t.Errorf("the statement is about %s as %q, want %s", e.Name(), got[e.Name()], want)
+		}
+	}
+	client := oci.NewClient(oci.Options{})
+	digest, err := client.Held(t.Context(), address+"/hub:1.2.3", oci.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles, err := client.Attached(t.Context(), address+"/hub@"+digest, sign.BundleMediaType, oci.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, b := range bundles {
+		one, err := keys.Statement(b, provenance.Type)
+		if err != nil {
+			continue
+		}
+		found++
+		if one.GetSubject()[0].GetDigest()["sha256"] != strings.TrimPrefix(digest, "sha256:") ||
+			!strings.Contains(one.GetPredicate().String(), "gitCommit") {
+			t.Errorf("the statement about the image is %v", one)
+		}
+		if keys.Verify([][]byte{b}, digest) == nil {
+			t.Error("it is taken for a signature")
+		}
+	}
+	if found != 1 || len(bundles) != 2 {
+		t.Errorf("the image has %d statements among %d bundles", found, len(bundles))
 	}
 }
 

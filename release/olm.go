@@ -25,7 +25,7 @@ func (o *options) olm(ctx context.Context, digests map[string]string) ([]image.P
 		fmt.Fprintln(os.Stderr, "no bundle of the agent:", err)
 		return nil, nil, nil
 	}
-	t, err := o.target()
+	t, err := o.target(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -87,10 +87,13 @@ func (c *Client) verifyRemote(ctx context.Context, s Source, keys sign.Keys, dig
 }
 
 // SignatureArtifact is a signature as it is attached, with the annotations by which cosign finds it.
-func SignatureArtifact(bundle []byte) Artifact {
+func SignatureArtifact(bundle []byte) Artifact { return StatementArtifact(bundle, sign.PredicateType) }
+
+// StatementArtifact is a statement of a Signer as it is attached.
+func StatementArtifact(bundle []byte, predicateType string) Artifact {
 	return Artifact{Type: sign.BundleMediaType, Content: bundle, Annotations: map[string]string{
 		"dev.sigstore.bundle.content":       "dsse-envelope",
-		"dev.sigstore.bundle.predicateType": sign.PredicateType,
+		"dev.sigstore.bundle.predicateType": predicateType,
 	}}
 }
 

@@ -63,18 +63,22 @@ func (s *Signer) Sign(digest string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	payload, err := protojson.Marshal(&intoto.Statement{
-		Type:          intoto.StatementTypeUri,
-		Subject:       []*intoto.ResourceDescriptor{{Digest: map[string]string{"sha256": hex}}},
-		PredicateType: PredicateType,
-		Predicate:     &structpb.Struct{},
-	})
+	return s.Attest(PredicateType, &structpb.Struct{},
+		&intoto.ResourceDescriptor{Digest: map[string]string{"sha256": hex}})
+}
+
+// Attest returns a sigstore bundle that signs a statement about subjects, as JSON. Keys.Verify takes none for a
+// signature whose predicate is not of PredicateType.
+func (s *Signer) Attest(predicateType string, predicate *structpb.Struct, subjects ...*intoto.ResourceDescriptor) (
+	[]byte, error) {
+	payload, err := protojson.Marshal(&intoto.Statement{Type: intoto.StatementTypeUri, Subject: subjects,
+		PredicateType: predicateType, Predicate: predicate})
 	if err != nil {
 		return nil, fmt.Errorf("encode statement: %w", err)
 	}
 	sig, err := s.signer.SignMessage(bytes.NewReader(dsse.PAE(payloadType, payload)))
 	if err != nil {
-		return nil, fmt.Errorf("sign %s: %w", digest, err)
+		return nil, fmt.Errorf("sign statement: %w", err)
 	}
 	bundle, err := protojson.Marshal(&protobundle.Bundle{
 		MediaType: BundleMediaType,
@@ -129,31 +133,9 @@ func (k Keys) Verify(bundles [][]byte, digest string) error {
 var errAnotherClaim = errors.New("another kind of claim")
 
 func (k Keys) verify(text []byte, hex string) error {
-	if len(text) > maxBundle {
-		return fmt.Errorf("a signature of %d bytes is larger than any", len(text))
-	}
-	bundle := &protobundle.Bundle{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, bundle); err != nil {
-		return fmt.Errorf("decode signature: %w", err)
-	}
-	envelope := bundle.GetDsseEnvelope()
-	if envelope.GetPayloadType() != payloadType {
-		return errAnotherClaim
-	}
-	statement := &intoto.Statement{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(envelope.GetPayload(),
-		statement); err != nil {
-		return fmt.Errorf("decode statement: %w", err)
-	}
-	if statement.GetPredicateType() != PredicateType {
-		return errAnotherClaim
-	}
-	// The signature comes first: what is not signed by a known key says nothing about anything.
-	if err := k.verifyEnvelope(envelope, bundle.GetVerificationMaterial().GetPublicKey().GetHint()); err != nil {
+	statement, err := k.Statement(text, PredicateType)
+	if err != nil {
 		return err
-	}
-	if err := statement.Validate(); err != nil {
-		return fmt.Errorf("read statement: %w", err)
 	}
 	for _, subject := range statement.GetSubject() {
 		if subject.GetDigest()["sha256"] == hex {
@@ -161,6 +143,37 @@ func (k Keys) verify(text []byte, hex string) error {
 		}
 	}
 	return errors.New("the signature is one of another image")
+}
+
+// Statement returns the statement in a bundle, if one of the keys has signed it and its predicate is of a type.
+func (k Keys) Statement(text []byte, predicateType string) (*intoto.Statement, error) {
+	if len(text) > maxBundle {
+		return nil, fmt.Errorf("a signature of %d bytes is larger than any", len(text))
+	}
+	bundle := &protobundle.Bundle{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, bundle); err != nil {
+		return nil, fmt.Errorf("decode signature: %w", err)
+	}
+	envelope := bundle.GetDsseEnvelope()
+	if envelope.GetPayloadType() != payloadType {
+		return nil, errAnotherClaim
+	}
+	statement := &intoto.Statement{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(envelope.GetPayload(),
+		statement); err != nil {
+		return nil, fmt.Errorf("decode statement: %w", err)
+	}
+	if statement.GetPredicateType() != predicateType {
+		return nil, errAnotherClaim
+	}
+	// The signature comes first: what is not signed by a known key says nothing about anything.
+	if err := k.verifyEnvelope(envelope, bundle.GetVerificationMaterial().GetPublicKey().GetHint()); err != nil {
+		return nil, err
+	}
+	if err := statement.Validate(); err != nil {
+		return nil, fmt.Errorf("read statement: %w", err)
+	}
+	return statement, nil
 }
 
 func (k Keys) verifyEnvelope(envelope *protodsse.Envelope, hint string) error {

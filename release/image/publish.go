@@ -8,10 +8,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	intoto "github.com/in-toto/attestation/go/v1"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/sbom"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/release/provenance"
 )
 
 // Target is where images are published.
@@ -22,6 +27,8 @@ type Target struct {
 	Access   oci.Access
 	// Signer signs the images; nil leaves them unsigned.
 	Signer *sign.Signer
+	// Provenance is attached to what is signed, as SLSA has it; nil: none is.
+	Provenance *structpb.Struct
 }
 
 // Published is an image in a registry.
@@ -86,12 +93,31 @@ func (t Target) sign(ctx context.Context, ref, digest string) error {
 	if t.Client.Verify(ctx, is, digest) == nil {
 		return nil // another signature by the same key would tell nothing more
 	}
+	if err := t.attest(ctx, ref, digest); err != nil {
+		return err
+	}
 	signature, err := t.Signer.Sign(digest)
 	if err != nil {
 		return fmt.Errorf("sign %s: %w", ref, err)
 	}
 	if _, err := t.Client.Attach(ctx, ref, oci.SignatureArtifact(signature), t.Access); err != nil {
 		return fmt.Errorf("attach signature: %w", err)
+	}
+	return nil
+}
+
+// attest attaches how an image was built, before it is signed: what is signed has its provenance.
+func (t Target) attest(ctx context.Context, ref, digest string) error {
+	if t.Provenance == nil {
+		return nil
+	}
+	statement, err := t.Signer.Attest(provenance.Type, t.Provenance, &intoto.ResourceDescriptor{
+		Name: ref, Digest: map[string]string{"sha256": strings.TrimPrefix(digest, "sha256:")}})
+	if err != nil {
+		return fmt.Errorf("attest %s: %w", ref, err)
+	}
+	if _, err := t.Client.Attach(ctx, ref, oci.StatementArtifact(statement, provenance.Type), t.Access); err != nil {
+		return fmt.Errorf("attach provenance: %w", err)
 	}
 	return nil
 }

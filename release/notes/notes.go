@@ -139,6 +139,12 @@ func CommitTime(ctx context.Context, root string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
+// Head is the commit that a release is built from.
+func Head(ctx context.Context, root string) (string, error) {
+	text, err := git(ctx, root, "rev-parse", "HEAD")
+	return strings.TrimSpace(text), err
+}
+
 func git(ctx context.Context, root string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the callers above name what is run
 	cmd.Dir = root
