@@ -11,10 +11,12 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // ErrMetadata says that an address leads to the metadata service of a cloud.
-var ErrMetadata = errors.New("it leads to a metadata address")
+var ErrMetadata = errors.New("it leads to the metadata service of a cloud, to which nothing connects")
 
 // ErrRedirect says that a server wants a request to go elsewhere.
 var ErrRedirect = errors.New("the server redirects, which is not followed")
@@ -32,6 +34,24 @@ func RefuseMetadata(_, address string, _ syscall.RawConn) error {
 // Dialer connects to anything but metadata services.
 func Dialer() *net.Dialer {
 	return &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: RefuseMetadata}
+}
+
+// Credentials are the files with which a server and its client prove who they are. Empty: no token, and the authorities
+// of the system.
+type Credentials struct {
+	// TokenFile has a bearer token, and is read again when it changes. CAFile has the certificates of the authority
+	// that signed the server's.
+	TokenFile, CAFile string
+}
+
+// Transport connects to anything but metadata services, through the proxy of the environment.
+func (c Credentials) Transport() (http.RoundTripper, error) {
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: c.TokenFile, Dial: Dialer().DialContext,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: c.CAFile}})
+	if err != nil {
+		return nil, fmt.Errorf("read credentials: %w", err)
+	}
+	return transport, nil
 }
 
 // Client follows no redirects, since a transport adds its credentials to each request, and reads at most so many bytes

@@ -22,7 +22,6 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/client/general"
 	"github.com/prometheus/alertmanager/api/v2/client/silence"
 	"github.com/prometheus/alertmanager/api/v2/models"
-	"k8s.io/client-go/rest"
 
 	"github.com/bellwether-dev/bellwether/outbound"
 )
@@ -90,10 +89,9 @@ func (e Endpoint) Client() (*Client, error) {
 		return nil, fmt.Errorf("%w: %q is not a URL such as http://alertmanager.monitoring:9093", ErrAddress,
 			redacted(address))
 	}
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: e.TokenFile, Dial: outbound.Dialer().DialContext,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: e.CAFile}})
+	transport, err := outbound.Credentials{TokenFile: e.TokenFile, CAFile: e.CAFile}.Transport()
 	if err != nil {
-		return nil, fmt.Errorf("read credentials for Alertmanager: %w", err)
+		return nil, fmt.Errorf("connect to Alertmanager: %w", err)
 	}
 	plain := outbound.Client(transport, maxAnswer)
 	server := openapi.NewWithClient(

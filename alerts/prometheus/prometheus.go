@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/api"
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
-	"k8s.io/client-go/rest"
 
 	"github.com/bellwether-dev/bellwether/outbound"
 )
@@ -52,10 +51,9 @@ func (e Endpoint) Client() (*Client, error) {
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return nil, fmt.Errorf("%w: %q is not a URL such as http://prometheus.monitoring:9090", ErrAddress, e.URL)
 	}
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: e.TokenFile, Dial: outbound.Dialer().DialContext,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: e.CAFile}})
+	transport, err := outbound.Credentials{TokenFile: e.TokenFile, CAFile: e.CAFile}.Transport()
 	if err != nil {
-		return nil, fmt.Errorf("read credentials for Prometheus: %w", err)
+		return nil, fmt.Errorf("connect to Prometheus: %w", err)
 	}
 	client, err := api.NewClient(api.Config{Address: e.URL, Client: outbound.Client(transport, maxAnswer)})
 	if err != nil {

@@ -48,7 +48,7 @@ const (
 )
 
 // errTooMany says that the sender has to try again.
-var errTooMany = errors.New("too many")
+var errTooMany = errors.New("try again later")
 
 // Tokens knows clusters by the tokens of their agents' ServiceAccounts on the hub.
 type Tokens struct {
@@ -160,9 +160,9 @@ func (t *Tokens) enter(s claimant, wasGood bool) error {
 	}
 	switch {
 	case !wasGood && (isLimited(s) || isLimited(claimant{address: s.address})):
-		return fmt.Errorf("%w: %s sent too many tokens that are those of no cluster", errTooMany, s.address)
+		return fmt.Errorf("%w: %s sent many tokens that are those of no cluster", errTooMany, s.address)
 	case t.underWay >= maxReviews:
-		return fmt.Errorf("%w: %d reviews of tokens are under way", errTooMany, maxReviews)
+		return fmt.Errorf("%w: the hub is asked about %d tokens at the moment", errTooMany, maxReviews)
 	}
 	t.underWay++
 	return nil

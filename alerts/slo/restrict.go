@@ -4,6 +4,7 @@
 package slo
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,16 +76,13 @@ func (s Scope) restrict(node parser.Node) error {
 		}
 	case *parser.MatrixSelector:
 		if n.Range > maxRange {
-			return fmt.Errorf("it reads %s back, and may read %s", n.Range, maxRange)
+			return fmt.Errorf("%s reads %s back; the limit is %s", n, model.Duration(n.Range), model.Duration(maxRange))
 		}
 	case *parser.SubqueryExpr:
-		step := max(n.Step, Step)
-		if n.Step > 0 {
-			step = n.Step
-		}
+		step := cmp.Or(n.Step, Step)
 		if n.Range > maxRange || n.Range/step > maxSteps {
-			return fmt.Errorf("the subquery %s is evaluated %d times, and may be %d times within %s", n,
-				n.Range/step, maxSteps, maxRange)
+			return fmt.Errorf("the subquery %s reads %s back in %d steps; the limits are %s and %d steps", n,
+				model.Duration(n.Range), n.Range/step, model.Duration(maxRange), maxSteps)
 		}
 	}
 	return nil
@@ -100,22 +98,14 @@ func (s Scope) addTo(n *parser.VectorSelector) error {
 	if name == "" {
 		return fmt.Errorf("the selector %s names no series", n)
 	}
-	matchers := []*labels.Matcher{}
-	add := func(t labels.MatchType, name, value string) error {
-		m, err := labels.NewMatcher(t, name, value)
-		matchers = append(matchers, m)
-		return err
+	label, value := series.Namespace, s.Namespace
+	if slices.ContainsFunc(ours, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		label, value = series.OperatorNamespace, s.OperatorNamespace
 	}
-	err := add(labels.MatchRegexp, series.Cluster, s.Clusters)
+	clusters, err := labels.NewMatcher(labels.MatchRegexp, series.Cluster, s.Clusters)
 	if err != nil {
-		return err
+		return fmt.Errorf("restrict %s: %w", n, err)
 	}
-	hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-	if slices.ContainsFunc(ours, hasPrefix) {
-		err = add(labels.MatchEqual, series.OperatorNamespace, s.OperatorNamespace)
-	} else {
-		err = add(labels.MatchEqual, series.Namespace, s.Namespace)
-	}
-	n.LabelMatchers = append(n.LabelMatchers, matchers...)
-	return err
+	n.LabelMatchers = append(n.LabelMatchers, clusters, labels.MustNewMatcher(labels.MatchEqual, label, value))
+	return nil
 }

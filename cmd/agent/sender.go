@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/oauth2"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/yaml"
@@ -71,8 +70,7 @@ func (p *process) addSender(hub ctrl.Manager, local cluster.Cluster, t target) e
 	if err != nil {
 		return fmt.Errorf("use --edge-rules: %w", err)
 	}
-	transport, err := rest.TransportFor(&rest.Config{Dial: outbound.Dialer().DialContext,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: f.caFile}})
+	transport, err := outbound.Credentials{CAFile: f.caFile}.Transport()
 	if err != nil {
 		return fmt.Errorf("use --remote-write-ca-file: %w", err)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,10 +132,9 @@ func newGate(f gateFlags, registry prometheus.Registerer) (*remotewrite.Gate, er
 		return nil, fmt.Errorf("invalid value %q of --store-url: use a URL such as "+
 			"http://prometheus.monitoring:9090/api/v1/write", f.storeURL)
 	}
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: f.tokenFile, Dial: outbound.Dialer().DialContext,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: f.caFile}})
+	transport, err := outbound.Credentials{TokenFile: f.tokenFile, CAFile: f.caFile}.Transport()
 	if err != nil {
-		return nil, fmt.Errorf("read credentials for the store: %w", err)
+		return nil, fmt.Errorf("write to the store: %w", err)
 	}
 	config, err := startup.Config(f.kubeconfig, version.UserAgent("bellwether-remote-write-gate"))
 	if err != nil {

@@ -230,7 +230,7 @@ func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 		"no time": {[]string{"--prometheus", closed.URL, "--since", "1s"},
 			[]string{"invalid value 1s of --since\nHint:  use at least 1m"}},
 		"no token file": {[]string{"--prometheus", closed.URL, "--prometheus-token-file", "/none"},
-			[]string{"read credentials for Prometheus", "/none"}},
+			[]string{"connect to Prometheus: read credentials", "/none"}},
 		"format": {[]string{"-o", "name"}, []string{"invalid value \"name\" of -o"}},
 	} {
 		t.Run(name, func(t *testing.T) {
