@@ -55,10 +55,11 @@ func (b *boundedEvents) GetEventRecorder(name string) recorder.EventRecorder {
 }
 
 const (
-	// maxEvents is how many Events of an agent exist at most. Kubernetes keeps each for an hour.
-	maxEvents = 1 << 12
+	// maxEvents is how many Events of an agent exist at most. Kubernetes keeps each for an hour. What comes after that
+	// many is lost.
+	maxEvents = 1 << 6
 	// maxNames is how many names are tried, should one be taken.
-	maxNames = 4
+	maxNames = 8
 )
 
 type boundedSink struct{ events.EventSink }

@@ -154,7 +154,7 @@ priorityClassName: {{ . }}
 {{- /* What everybody may see. */}}
 {{- define "bellwether.rules.view" -}}
 - apiGroups: [bellwether.dev]
-  resources: [alertsilences, changewindows, endpointprobes, fleetaccesses, fleetclusters, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos, pagingpolicies, rolloutpolicies]
+  resources: [alertsilences, changewindows, endpointprobes, fleetaccesses, fleetclusters, fleetfreezes, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos, pagingpolicies, rolloutpolicies]
   verbs: [get, list, watch]
 {{- end }}
 
@@ -162,6 +162,21 @@ priorityClassName: {{ . }}
 {{- define "bellwether.isAgent" -}}
 - name: agents
   expression: "request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':bellwether-agent'"
+{{- end }}
+
+{{- /*
+The validation of an admission policy that bounds the names in managedFields, which the API server takes from a request
+as they are. Each entry is a tree of names without any values; three levels are enough for what an agent writes. The
+argument is how many characters they have in all.
+*/}}
+{{- define "bellwether.ownedFields" -}}
+- expression: >-
+    (has(object.metadata.managedFields) ? object.metadata.managedFields : []).all(m, !has(m.fieldsV1) || m.fieldsV1.all(a,
+    m.fieldsV1[a].all(b, m.fieldsV1[a][b].all(c, size(m.fieldsV1[a][b][c]) == 0))))
+    && (has(object.metadata.managedFields) ? object.metadata.managedFields : []).map(m, !has(m.fieldsV1) ? 0 : m.fieldsV1.map(a, 8 + size(a)
+    + m.fieldsV1[a].map(b, 8 + size(b) + m.fieldsV1[a][b].map(c, 8 + size(c)).sum()).sum()).sum()).sum() <= {{ . }}
+  message: "metadata.managedFields of what an agent writes has names in three levels, of at most {{ . }} characters"
+  reason: Forbidden
 {{- end }}
 
 {{- /* The condition of an admission policy that a request is of the hub. */}}

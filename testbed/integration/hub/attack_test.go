@@ -35,8 +35,8 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
-// granted is everything that an agent may do on the hub, by group/resource/name. All but what Kubernetes grants to
-// everybody is in its own namespace.
+// granted is everything that an agent may do on the hub, by group/resource/name. All but what is granted to everybody
+// is in its own namespace.
 var granted = map[string]string{
 	"bellwether.dev/operatorinstalls":                         "get list patch update watch",
 	"bellwether.dev/operatorinstalls/status":                  "get patch update",
@@ -47,6 +47,7 @@ var granted = map[string]string{
 	"events.k8s.io/events":                                    "create patch",
 	"/serviceaccounts/token bellwether-agent":                 "create",
 	"/configmaps kube-root-ca.crt":                            "get",
+	"bellwether.dev/fleetfreezes everybody":                   "get list watch",
 	"authentication.k8s.io/selfsubjectreviews everybody":      "create",
 	"authorization.k8s.io/selfsubjectaccessreviews everybody": "create",
 	"authorization.k8s.io/selfsubjectrulesreviews everybody":  "create",
@@ -237,7 +238,13 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 		}
 		return a.Create(t.Context(), e)
 	}
-	must(t, event("agent-fff", nil))
+	must(t, event("agent-03f", nil))
+	backup := func(edit func(*v1alpha1.OperatorBackup)) error {
+		b := &v1alpha1.OperatorBackup{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "attack"},
+			Spec: v1alpha1.OperatorBackupSpec{Operator: v1alpha1.OperatorReference{Namespace: "team", Name: "echo"}}}
+		edit(b)
+		return a.Create(t.Context(), b)
+	}
 	for name, do := range map[string]func() error{
 		"a large annotation on its Lease": func() error {
 			return changeLease(func(l *coordinationv1.Lease) { l.Annotations[v1alpha1.AnnotationVeto] = huge })
@@ -267,13 +274,48 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 			return event("agent-001", func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": huge} })
 		},
 		"a backup that nothing can delete": func() error {
-			return a.Create(t.Context(), &v1alpha1.OperatorBackup{ObjectMeta: metav1.ObjectMeta{Namespace: own,
-				Name: "held", Finalizers: []string{"example.com/a"}}, Spec: v1alpha1.OperatorBackupSpec{
-				Operator: v1alpha1.OperatorReference{Namespace: "team", Name: "echo"}}})
+			return backup(func(b *v1alpha1.OperatorBackup) { b.Finalizers = []string{"example.com/a"} })
+		},
+		"a backup of Secrets by a large selector": func() error {
+			return backup(func(b *v1alpha1.OperatorBackup) {
+				b.Spec.Recipients = []string{"age1a"}
+				b.Spec.Secrets = &metav1.LabelSelector{MatchLabels: map[string]string{"a": huge}}
+			})
+		},
+		"a backup of Secrets by many empty values": func() error {
+			return backup(func(b *v1alpha1.OperatorBackup) {
+				b.Spec.Recipients = []string{"age1a"}
+				b.Spec.Secrets = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: make([]string, 10_000)}}}
+			})
 		},
 	} {
 		if err := do(); !apierrors.IsForbidden(err) {
 			t.Errorf("an agent can make %s: %v", name, err)
+		}
+	}
+	for name, owned := range largeFields() {
+		for what, do := range map[string]func() error{
+			"an Event": func() error {
+				return event("agent-001", func(e *eventsv1.Event) { e.ManagedFields = owned("events.k8s.io/v1") })
+			},
+			"its Lease": func() error {
+				return changeLease(func(l *coordinationv1.Lease) { l.ManagedFields = owned("coordination.k8s.io/v1") })
+			},
+			"a backup": func() error {
+				return backup(func(b *v1alpha1.OperatorBackup) {
+					b.ManagedFields = owned(v1alpha1.SchemeGroupVersion.String())
+				})
+			},
+			"an install": func() error {
+				o := install.DeepCopy()
+				o.ManagedFields = append(o.ManagedFields, owned(v1alpha1.SchemeGroupVersion.String())...)
+				return a.Update(t.Context(), o)
+			},
+		} {
+			if err := do(); !apierrors.IsForbidden(err) {
+				t.Errorf("an agent can write %s with %s: %v", what, name, err)
+			}
 		}
 	}
 	for name, status := range largeStatuses() {
@@ -291,6 +333,37 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// largeFields are names of fields that a writer says it owns, of which the API server looks at none.
+func largeFields() map[string]func(apiVersion string) []metav1.ManagedFieldsEntry {
+	huge := strings.Repeat("x", 100<<10)
+	var many, managers []string
+	for i := range 5000 {
+		many = append(many, fmt.Sprintf(`"f:field-%d":{}`, i))
+	}
+	for i := range 30 { // the API server puts the fields of all but ten together
+		managers = append(managers, fmt.Sprintf(`{"f:spec":{"f:%s-%d":{}}}`, huge[:4<<10], i))
+	}
+	out := map[string]func(string) []metav1.ManagedFieldsEntry{}
+	for name, texts := range map[string][]string{
+		"a large name":              {`{"f:` + huge + `":{}}`},
+		"a large finalizer":         {`{"f:metadata":{"f:finalizers":{"v:\"` + huge + `\"":{}}}}`},
+		"a large name further down": {`{"f:metadata":{"f:finalizers":{"v:\"bellwether.dev/agent\"":{"f:` + huge + `":{}}}}}`},
+		"many names":                {"{" + strings.Join(many, ",") + "}"},
+		"much in all":               managers,
+	} {
+		out[name] = func(apiVersion string) []metav1.ManagedFieldsEntry {
+			var entries []metav1.ManagedFieldsEntry
+			for i, text := range texts {
+				entries = append(entries, metav1.ManagedFieldsEntry{Manager: fmt.Sprintf("agent-%d", i),
+					Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: apiVersion, FieldsType: "FieldsV1",
+					FieldsV1: &metav1.FieldsV1{Raw: []byte(text)}, Time: &metav1.Time{Time: time.Now()}})
+			}
+			return entries
+		}
+	}
+	return out
 }
 
 // largeStatuses are reports that would fill the hub.
