@@ -60,6 +60,7 @@ func TestCRDsOfEachPart(t *testing.T) {
 		"endpointprobes.bellwether.dev",
 		"fleetaccesses.bellwether.dev",
 		"fleetclusters.bellwether.dev",
+		"fleetfreezes.bellwether.dev",
 		"managedoperators.bellwether.dev",
 		"operatorbackups.bellwether.dev",
 		"operatorcatalogs.bellwether.dev",

@@ -4,6 +4,7 @@
 package charts_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -153,6 +154,23 @@ func TestPoliciesOfAccess(t *testing.T) {
 		return object{"manager": manager, "operation": "Update", "apiVersion": "bellwether.dev/v1alpha1",
 			"fieldsV1": object{"f:metadata": object{"f:finalizers": keys}}}
 	}
+	fields := func(manager string, names object) object {
+		return object{"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsV1": names}
+	}
+	below := func(entry object) object {
+		keys := entry["fieldsV1"].(object)["f:metadata"].(object)["f:finalizers"].(object)
+		keys[`v:"bellwether.dev/agent"`] = object{"f:x": object{}}
+		return entry
+	}
+	owning := func(o object, entries ...any) object {
+		o["metadata"].(object)["managedFields"] = entries
+		return o
+	}
+	saves := func(spec object) object { return object{"metadata": object{}, "spec": spec} }
+	many := object{}
+	for i := range 1000 {
+		many[fmt.Sprintf("f:field-%d", i)] = object{}
+	}
 	hidden := entry("bellwether-rollout", "b")
 	hidden["subresource"] = "x"
 	wrote := func(entries ...any) object { return install(object{"managedFields": entries}) }
@@ -175,9 +193,10 @@ func TestPoliciesOfAccess(t *testing.T) {
 			lease("bellwether-agent", version, strings.Repeat("x", 17<<10)), nil, "16 KiB"},
 		"an annotation": {"agents-leases", agent, ours, lease("bellwether-agent", "a", "b"), nil,
 			"annotations of bellwether.dev"},
-		"an Event":      {"agents-events", agent, ours, event("agent-0af", "kind"), nil, ""},
-		"another Event": {"agents-events", agent, ours, event("a.1", "kind"), nil, "agent-fff"},
-		"an Event of a field": {"agents-events", agent, ours, event("agent-0af", "fieldPath"),
+		"an Event":           {"agents-events", agent, ours, event("agent-03f", "kind"), nil, ""},
+		"another Event":      {"agents-events", agent, ours, event("a.1", "kind"), nil, "agent-03f"},
+		"one Event too many": {"agents-events", agent, ours, event("agent-040", "kind"), nil, "agent-03f"},
+		"an Event of a field": {"agents-events", agent, ours, event("agent-00a", "fieldPath"),
 			nil, "no fields"},
 		"32 field managers": {"agents-managers", agent, ours, managed(32), nil, ""},
 		"33 field managers": {"agents-managers", agent, ours, managed(33), nil, "at most 32 field managers"},
@@ -213,7 +232,43 @@ func TestPoliciesOfAccess(t *testing.T) {
 			wrote(entry("bellwether-rollout", "b")), "what others own"},
 		"another's entry, removed": {"agents", changes, ours, wrote(), wrote(entry("bellwether-rollout", "b")),
 			"what others own"},
-		"a backup": {"agents-backups", agent, ours, install(object{}), nil, ""},
+		"a name below its finalizer": {"agents", changes, ours, wrote(below(finalizer("agent", "bellwether.dev/agent"))),
+			wrote(), "no more than its finalizer"},
+		"another finalizer in its entry": {"agents", changes, ours, wrote(finalizer("agent", "a/b")), wrote(),
+			"no more than its finalizer"},
+		"a name below another's finalizer": {"agents", changes, ours, wrote(below(finalizer("velero", "bellwether.dev/agent"))),
+			wrote(finalizer("velero", "bellwether.dev/agent")), "no more than its finalizer"},
+		"a field that nobody owns": {"agents", changes, ours, wrote(fields("x", object{"f:x": object{}})), wrote(),
+			"no more than its finalizer"},
+		"the names of an Event's fields": {"agents-events", agent, ours, owning(event("agent-001", "kind"),
+			fields("agent", object{"f:note": object{}, "f:series": object{".": object{}, "f:count": object{}}})),
+			nil, ""},
+		"an Event with a large name of a field": {"agents-events", agent, ours, owning(event("agent-001", "kind"),
+			fields("agent", object{"f:" + strings.Repeat("x", 5000): object{}})), nil, "at most 4096 characters"},
+		"an Event with many names of fields": {"agents-events", agent, ours, owning(event("agent-001", "kind"),
+			fields("agent", many)), nil, "at most 4096 characters"},
+		"an Event with deep names of fields": {"agents-events", agent, ours, owning(event("agent-001", "kind"),
+			fields("agent", object{"f:a": object{"f:b": object{"f:c": object{"f:d": object{}}}}})),
+			nil, "three levels"},
+		"a Lease with much in all": {"agents-leases", agent, ours, owning(lease("bellwether-agent", version, "1"),
+			slices.Repeat([]any{fields("agent", object{"f:spec": object{"f:" + strings.Repeat("x", 1000): object{}}})},
+				30)...), nil, "at most 16384 characters"},
+		"a Lease with the names of its annotations": {"agents-leases", agent, ours,
+			owning(lease("bellwether-agent", version, "1"), fields("agent", object{"f:metadata": object{
+				"f:annotations": object{".": object{}, "f:" + version: object{}}}, "f:spec": object{
+				"f:holderIdentity": object{}}})), nil, ""},
+		"a backup with Secrets": {"agents-backups", agent, ours, saves(object{"maxSize": "1Gi", "secrets": object{
+			"matchLabels": object{"a": "b"}, "matchExpressions": []any{object{"key": "a", "operator": "In",
+				"values": []any{"b"}}}}}), nil, ""},
+		"a backup with a large selector": {"agents-backups", agent, ours, saves(object{"secrets": object{
+			"matchLabels": object{"a": strings.Repeat("b", 20<<10)}}}), nil, "at most 16 KiB"},
+		"a backup with many empty values": {"agents-backups", agent, ours, saves(object{"secrets": object{
+			"matchExpressions": []any{object{"key": "a", "operator": "In", "values": slices.Repeat([]any{""}, 3000)}}}}),
+			nil, "at most 16 KiB"},
+		"a backup of a long size": {"agents-backups", agent, ours, saves(object{"maxSize": "1" + strings.Repeat("0", 100)}),
+			nil, "a number such as 1Gi"},
+		"a backup of a size without a unit": {"agents-backups", agent, ours, saves(object{"maxSize": int64(1000)}), nil, ""},
+		"a backup":                          {"agents-backups", agent, ours, install(object{}), nil, ""},
 		"a backup with an owner": {"agents-backups", agent, ours, install(object{"ownerReferences": nobody}), nil,
 			"no owners"},
 		"a backup with a label": {"agents-backups", agent, ours, object{"metadata": object{"labels": object{"a": "b"}}},
@@ -279,6 +334,14 @@ func TestPoliciesOfAccess(t *testing.T) {
 			unlabelled, "only PrometheusRules"},
 		"the end of another's rules": {"hub-prometheusrules", hub("bellwether-system", "DELETE"), foreign, nil,
 			unlabelled, "only PrometheusRules"},
+		"the end of a freeze, by a controller": {"freezes", hub("", "DELETE"), nil, nil, object{}, "a person ends a freeze"},
+		"the end of a freeze, by a node":       {"freezes", by("system:node:a", "", "DELETE"), nil, nil, object{}, "a person"},
+		"the end of a freeze, by the garbage collector": {"freezes", by("system:kube-controller-manager", "", "DELETE"),
+			nil, nil, object{}, "a person"},
+		"a freeze with an owner": {"freezes", by("olga", "", "CREATE"), nil, object{"metadata": object{
+			"ownerReferences": nobody}}, nil, "no owners"},
+		"a freeze":                         {"freezes", hub("", "CREATE"), nil, object{"metadata": object{}}, nil, ""},
+		"the end of a freeze, by a person": {"freezes", by("olga", "", "DELETE"), nil, nil, object{}, ""},
 		"a backup by the hub": {"hub-backups", hub("bellwether-a", "CREATE"), ours, object{}, nil,
 			"writes no OperatorBackups"},
 		"where a backup is, by the hub": {"hub-backups", hub("bellwether-a", "UPDATE"), ours, object{}, object{},
@@ -304,9 +367,10 @@ func TestPoliciesOfAccess(t *testing.T) {
 // TestAnAgentChangesNoMetadata: what an object's metadata has can delete the object, or have others take it for
 // another one.
 func TestAnAgentChangesNoMetadata(t *testing.T) {
-	ofAPIServer := []string{"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
+	ofAPIServer := []string{"name", "namespace", "selfLink", "uid", "resourceVersion", "generation",
 		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
 	values := object{
+		"generateName":    "x",
 		"labels":          object{"bellwether.dev/wave": "canary"},
 		"annotations":     object{"a": "b"},
 		"ownerReferences": []any{object{"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "x"}},

@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -139,7 +140,8 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 	if err := hub.Add(local); err != nil {
 		return nil, fmt.Errorf("add fleet cluster: %w", err)
 	}
-	olm, kept, err := addInstall(hub, local, o)
+	stops := &freezes{live: hub.GetAPIReader(), cached: hub.GetClient(), cluster: o.Cluster}
+	olm, kept, err := addInstall(hub, local, stops, o)
 	if err != nil {
 		return nil, err
 	}
@@ -166,13 +168,14 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 		return nil, err
 	}
 	if err := backup.Add(hub, local, backup.Options{Cluster: o.Cluster, Stores: o.BackupStores,
-		SecretNamespace: o.BackupSecrets, Now: o.Now}); err != nil {
+		SecretNamespace: o.BackupSecrets, Now: o.Now, Frozen: stops.stop}); err != nil {
 		return nil, err
 	}
-	if err := migration.Add(hub, local, o.Now, readVeto(local.GetAPIReader(), o.OwnNamespace)); err != nil {
+	if err := migration.Add(hub, local, o.Now, readVeto(local.GetAPIReader(), o.OwnNamespace),
+		stops.current); err != nil {
 		return nil, err
 	}
-	if err := job.Add(hub, local, o.OwnNamespace); err != nil {
+	if err := job.Add(hub, local, o.OwnNamespace, stops.stop); err != nil {
 		return nil, err
 	}
 	return olm, nil
@@ -181,7 +184,8 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 // addInstall adds the controller that installs operators, with the engine for OLM
 // v0. It returns what tells whether the cluster serves OLM's API, and what it keeps of
 // an operator.
-func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool),
+func addInstall(hub ctrl.Manager, local cluster.Cluster, stops *freezes, o AgentOptions) (
+	olm func() (served, known bool),
 	kept func(context.Context, v1alpha1.OperatorReference) (*engines.Kept, error), err error) {
 	triggers := install.NewTriggers()
 	watcher := &olmv0.Watcher{Hub: hub.GetClient(), Local: local, Notify: triggers.Notify}
@@ -195,12 +199,14 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm fu
 	}, triggers.Notify)
 	recorder := hub.GetEventRecorder("bellwether-agent")
 	reconciler := &install.Reconciler[*olmv0.Observation, plan.Action]{Hub: hub.GetClient(), Engine: engine,
-		Events: recorder, Now: o.Now, Veto: readVeto(local.GetAPIReader(), o.OwnNamespace), Kept: engine.Kept}
+		Events: recorder, Now: o.Now, Veto: readVeto(local.GetAPIReader(), o.OwnNamespace), Kept: engine.Kept,
+		Freeze: stops.current}
 	watcher.Controller, err = install.Add(hub, recorder, reconciler, triggers)
 	if err != nil {
 		return nil, nil, err
 	}
-	return watcher.OLM, engine.Kept, hub.Add(watcher)
+	stops.watch = func() error { return watchFreezes(hub, watcher.Controller) }
+	return watcher.OLM, engine.Kept, errors.Join(hub.Add(watcher), hub.Add(stops))
 }
 
 func connect(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known bool), o AgentOptions) (

@@ -78,7 +78,10 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		},
 		func() error { return slo.Add(mgr, o.SLO) },
 		func() error { return paging.Add(mgr, o.Paging) },
-		func() error { return silence.Add(mgr, o.Silence) },
+		func() error {
+			o.Silence.PagerDutyHosts = o.Paging.PagerDuty
+			return silence.Add(mgr, o.Silence)
+		},
 		func() error {
 			return changeevents.Add(mgr, changeevents.Options{Concurrency: o.Concurrency,
 				PagerDuty: o.Paging.PagerDuty})

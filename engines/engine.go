@@ -36,6 +36,8 @@ type Engine[Observation, Action any] interface {
 	Observe(ctx context.Context, install *v1alpha1.OperatorInstall) (Observation, error)
 	// Plan decides what to do next. It is pure, and does not change the install.
 	Plan(install *v1alpha1.OperatorInstall, observation Observation, now time.Time) Plan[Action]
+	// WhileFrozen returns those of a plan's actions that change nothing on the cluster, such as serving a view.
+	WhileFrozen(actions []Action) []Action
 	// Apply carries out actions in order, and stops at the first error. It acts
 	// only on objects that are as they were observed.
 	Apply(ctx context.Context, install *v1alpha1.OperatorInstall, observation Observation, actions []Action) error
@@ -75,6 +77,20 @@ type Report struct {
 	OLM *v1alpha1.OLMStatus
 	// Removed says that the removal policy was carried out.
 	Removed bool
+}
+
+// WhileFrozen is the report where nothing is changed on the cluster, with why.
+func (r Report) WhileFrozen(install *v1alpha1.OperatorInstall, message string) Report {
+	if r.Drift != nil && r.IsCorrecting() {
+		drift := *r.Drift
+		drift.Correction, r.Drift = NoCorrection, &drift
+	}
+	r.Correction, r.Removed = install.Status.Correction, false
+	// What needs a person needs one still.
+	if !r.Complete && (r.Progress == nil || !r.Progress.Problem) {
+		r.Progress = &Finding{Reason: v1alpha1.ReasonFrozen, Message: message}
+	}
+	return r
 }
 
 // PutsBack tells whether the plan puts back fields that differ; Correction is the
@@ -159,10 +175,11 @@ func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 	return nil
 }
 
-// IsBegun tells whether an engine has acted on the admission of an install.
-func IsBegun(install *v1alpha1.OperatorInstall) bool {
+// IsBegun tells whether a cluster has begun with the admission of an install, by what it keeps: the status is the hub's
+// to write.
+func IsBegun(install *v1alpha1.OperatorInstall, kept *Kept) bool {
 	a := install.Spec.Admission
-	return a != nil && a.Revision <= install.Status.ObservedRevision
+	return a != nil && kept != nil && kept.Admission.Covers(*a)
 }
 
 func isAdmitted(install *v1alpha1.OperatorInstall) bool {

@@ -163,6 +163,9 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 			Evidence: []Evidence{{Object: r.object, Field: "status.source.state",
 				Observed: string(c.Status.Source.State)}}})
 	}
+	if f := c.Status.Freeze; f != nil {
+		links = append(links, freezeLink(c, f))
+	}
 	if v := c.Status.Veto; v != nil {
 		links = append(links, vetoLink(c, v))
 	}

@@ -70,7 +70,7 @@ var waiting = []string{v1alpha1.ReasonPaused, v1alpha1.ReasonGated, v1alpha1.Rea
 	v1alpha1.ReasonNoClusters, v1alpha1.ReasonTooManyDeferred, v1alpha1.ReasonNeverJoined,
 	v1alpha1.ReasonWindowClosed, v1alpha1.ReasonClusterBusy, v1alpha1.ReasonVetoed, v1alpha1.ReasonDependencyNotMet,
 	v1alpha1.ReasonPreflightFailed, v1alpha1.ReasonPreflightPending, v1alpha1.ReasonClusterNotWritable,
-	v1alpha1.ReasonAccessNotPermitted,
+	v1alpha1.ReasonAccessNotPermitted, v1alpha1.ReasonFrozen,
 	v1alpha1.ReasonErrorBudgetSpent, v1alpha1.ReasonErrorBudgetUnknown}
 
 func stateOf(reason string) State {

@@ -28,6 +28,14 @@ func vetoLink(c *v1alpha1.FleetCluster, v *v1alpha1.ClusterVeto) Link {
 	return l
 }
 
+// freezeLink says that nothing is changed on a cluster.
+func freezeLink(c *v1alpha1.FleetCluster, f *v1alpha1.ClusterFreeze) Link {
+	return Link{State: Waiting, Reason: v1alpha1.ReasonFrozen, Since: timeOf(f.Since),
+		Text: fmt.Sprintf("nothing is changed on cluster %s: FleetFreeze %s: %s", c.Name, f.Name,
+			phrase.OneLine(f.Reason)),
+		Evidence: []Evidence{{Object: reportedByCluster(c).object, Field: "status.freeze.name", Observed: f.Name}}}
+}
+
 // heldBackLinks say which clusters of a rollout are not admitted now, why and until
 // when: only the named one, or all of them if the name is empty.
 func heldBackLinks(r *v1alpha1.OperatorRollout, cluster string) []Link {

@@ -161,17 +161,20 @@ func (s *waveState) explainUnready(w v1alpha1.WaveStatus) string {
 			continue
 		}
 		names = append(names, m.Cluster)
-		if first.IsZero() || m.Until.Before(first) {
+		if !m.Until.IsZero() && (first.IsZero() || m.Until.Before(first)) {
 			first = m.Until
 		}
 	}
-	is, counts := "is", "and counts as failed at %s unless it recovers"
+	is, counts := "is", "counts"
 	if len(names) > 1 {
-		is, counts = "are", "and the first of them counts as failed at %s unless it recovers"
+		is, counts = "are", "the first of them counts"
 	}
-	return fmt.Sprintf("wave %s: %s %s not Ready (%s) "+counts+"; the soak waits meanwhile, %d of %d clusters updated",
-		w.Name, phrase.Count(len(names), "cluster"), is, phrase.First(names, maxNamed),
-		first.UTC().Format(time.RFC3339), w.Succeeded,
+	then := fmt.Sprintf("%s as failed at %s unless it recovers", counts, first.UTC().Format(time.RFC3339))
+	if first.IsZero() {
+		then = "no time runs while a FleetFreeze stops changes there"
+	}
+	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %d of %d clusters updated",
+		w.Name, phrase.Count(len(names), "cluster"), is, phrase.First(names, maxNamed), then, w.Succeeded,
 		w.Total-w.Removed)
 }
 

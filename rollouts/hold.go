@@ -35,14 +35,15 @@ type Hold struct {
 
 // isIgnored tells whether a hold does not count for this rollout. A person may
 // override windows. A rollback brings back what ran before, so only what its
-// cluster's owner and FleetAccess objects say and other changes of the cluster hold it
-// up.
+// cluster's owner, FleetAccess and FleetFreeze objects say and other changes of the cluster
+// hold it up.
 func (p *pass) isIgnored(h Hold) bool {
 	switch h.Reason {
 	case v1alpha1.ReasonWindowClosed:
 		return p.isBack() || p.in.Rollout.Spec.WindowOverride != nil
 	case v1alpha1.ReasonClusterBusy, v1alpha1.ReasonVetoed, v1alpha1.ReasonClusterNotWritable,
-		v1alpha1.ReasonAdopted, v1alpha1.ReasonReportPending, v1alpha1.ReasonAccessNotPermitted:
+		v1alpha1.ReasonAdopted, v1alpha1.ReasonReportPending, v1alpha1.ReasonAccessNotPermitted,
+		v1alpha1.ReasonFrozen:
 		return false
 	default:
 		return p.isBack()

@@ -32,6 +32,14 @@ func (f *fixture) refuse(clusters ...int) {
 	}
 }
 
+// freeze has a FleetFreeze stop all changes on clusters.
+func (f *fixture) freeze(clusters ...int) {
+	for _, i := range clusters {
+		f.Clusters[i].Holds = append(f.Clusters[i].Holds,
+			rollouts.Hold{Reason: v1alpha1.ReasonFrozen, Message: "frozen"})
+	}
+}
+
 // back makes the rollout one that takes its clusters back from a release that
 // succeeded there.
 func (f *fixture) back() {
@@ -116,6 +124,64 @@ func TestHolds(t *testing.T) {
 			given: func(f *fixture) { f.held(39*time.Second, "a") },
 			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
 				"progress",
+		},
+		"a freeze holds a rollback back too, and an override does not help": {
+			given: func(f *fixture) {
+				f.freeze(0, 1)
+				f.back()
+				f.ro.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "emergency"}
+			},
+			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress; 2 " +
+				"clusters not admitted now (a, b): frozen",
+		},
+		"a freeze of what was written down": {
+			given: func(f *fixture) { f.batch(0, "a", "b"); f.freeze(0, 1) },
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
+				"progress",
+		},
+		"what was being installed when it was frozen does not fail, and keeps its slot": {
+			given: func(f *fixture) {
+				f.wave(0).MaxConcurrency = number(1)
+				f.admit(24*time.Hour, 0)
+				f.freeze(0)
+				f.Clusters[0].FrozenSince = noon.Add(-24*time.Hour + time.Minute)
+			},
+			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 1 in progress",
+		},
+		"what had failed before has failed": {
+			given: func(f *fixture) {
+				f.admit(24*time.Hour, 0)
+				f.freeze(0)
+				f.Clusters[0].FrozenSince = noon.Add(-time.Hour)
+			},
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); " +
+				"nothing more is admitted until it recovers: repair, pause or retry it, or set another version",
+		},
+		"the time of a freeze does not count": {
+			given: func(f *fixture) {
+				f.admit(24*time.Hour, 0)
+				f.Clusters[0].FrozenBefore = []rollouts.Period{{Since: noon.Add(-24*time.Hour + time.Minute),
+					EndedAt: noon.Add(-time.Minute)}}
+			},
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 2 in progress",
+		},
+		"nor does that of two freezes with a pause": {
+			given: func(f *fixture) {
+				f.admit(24*time.Hour, 0)
+				f.Clusters[0].FrozenBefore = []rollouts.Period{
+					{Since: noon.Add(-24*time.Hour + time.Minute), EndedAt: noon.Add(-2 * time.Hour)},
+					{Since: noon.Add(-2*time.Hour + time.Minute), EndedAt: noon.Add(-time.Minute)}}
+			},
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 2 in progress",
+		},
+		"nor does it help what had failed before": {
+			given: func(f *fixture) {
+				f.admit(24*time.Hour, 0)
+				f.Clusters[0].FrozenBefore = []rollouts.Period{
+					{Since: noon.Add(-time.Hour), EndedAt: noon.Add(-time.Minute)}}
+			},
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); " +
+				"nothing more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"vetoes defer": {
 			given: func(f *fixture) { f.refuse(0); f.succeed(1) },

@@ -140,7 +140,9 @@ func (p *pass) gateJobRequests(s *waveState) []Action {
 		}
 		name := jobName(p.in.Rollout, s.Name, g.Name)
 		for _, cluster := range p.clustersForJob(s, g) {
-			if _, asked := p.installs[cluster].Jobs[name]; !asked {
+			hold := p.hold(p.clusters[cluster])
+			isFrozen := hold != nil && hold.Reason == v1alpha1.ReasonFrozen
+			if _, asked := p.installs[cluster].Jobs[name]; !asked && !isFrozen {
 				actions = append(actions, Action{Kind: ActionRunJob, Cluster: cluster, Wave: s.Name, Gate: g.Name,
 					Job: name, Template: &g.Job.JobTemplate})
 			}

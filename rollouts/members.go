@@ -147,7 +147,7 @@ func (p *pass) classify(install Install, s *waveState) member {
 		m.unreadySince = p.unreadySince(install)
 	}
 	p.judge(&m, install, s)
-	m.holds = written || p.isChanging(install, m.deadline) || m.isUnready()
+	m.holds = written || p.isChanging(install, m.deadline, cluster) || m.isUnready()
 	here := cluster.Online && !cluster.Paused
 	fit := here && m.hold == nil
 	switch {
@@ -173,9 +173,9 @@ func (p *pass) isUpdated(install Install) bool {
 }
 
 // isChanging tells whether an admitted install may still be on its way.
-func (p *pass) isChanging(install Install, deadline time.Time) bool {
+func (p *pass) isChanging(install Install, deadline time.Time, c Cluster) bool {
 	return install.Stamp.RolloutUID != "" && install.SucceededHash != install.Stamp.Hash && !install.Stalled &&
-		p.in.Now.Before(deadline)
+		c.Clock(p.in.Now).Before(deadline)
 }
 
 // isRetried tells whether a failed cluster is to be admitted again.
@@ -199,8 +199,9 @@ func (p *pass) judge(m *member, install Install, s *waveState) {
 		p.judgeAdmitted(m, install)
 	case written:
 		m.Class = ClassInProgress
-	case p.isChanging(install, m.deadline):
-		m.Class, m.Until = ClassInProgress, m.deadline
+	case p.isChanging(install, m.deadline, m.cluster):
+		m.Class = ClassInProgress
+		m.setUntil(m.deadline)
 	case m.cluster.Paused:
 		m.judgePaused()
 	case !m.cluster.Online && (s.open || p.strategy.Offline == v1alpha1.OfflineDefer):
@@ -233,8 +234,9 @@ func (p *pass) judgeUpdated(m *member, install Install, s *waveState) {
 		return // its wave is still to come
 	}
 	m.Since = m.unreadySince
-	if end := m.Since.Add(s.UnreadyGrace.Duration); p.in.Now.Before(end) {
-		m.Until = end
+	end := m.cluster.Extend(m.Since, m.Since.Add(s.UnreadyGrace.Duration))
+	if m.cluster.Clock(p.in.Now).Before(end) {
+		m.setUntil(end)
 	} else {
 		m.Class = ClassFailed
 	}
@@ -256,10 +258,13 @@ func (p *pass) unreadySince(install Install) time.Time {
 }
 
 func (p *pass) judgeAdmitted(m *member, install Install) {
-	inTime := p.in.Now.Before(m.deadline)
+	inTime := m.cluster.Clock(p.in.Now).Before(m.deadline)
 	switch {
 	case inTime && !install.Stalled:
-		m.Class, m.Until = ClassInProgress, m.deadline
+		m.Class = ClassInProgress
+		if m.setUntil(m.deadline); m.hold != nil && m.hold.Reason == v1alpha1.ReasonFrozen {
+			m.Reason, m.Message = m.hold.Reason, m.hold.Message
+		}
 	case m.cluster.Paused:
 		m.judgePaused()
 	case !install.Stalled && m.hold != nil && m.hold.Reason == v1alpha1.ReasonVetoed:
@@ -270,6 +275,13 @@ func (p *pass) judgeAdmitted(m *member, install Install) {
 		m.judgeOffline(v1alpha1.OfflineDefer)
 	default:
 		m.Class, m.Reason, m.Since = ClassFailed, ReasonDeadlineExceeded, m.deadline
+	}
+}
+
+// setUntil sets when time alone changes the class, which it does not while the cluster is frozen.
+func (m *member) setUntil(t time.Time) {
+	if m.cluster.FrozenSince.IsZero() {
+		m.Until = t
 	}
 }
 
@@ -298,7 +310,8 @@ func offlinePolicy(strategy v1alpha1.RolloutStrategy, release v1alpha1.Release) 
 }
 
 // deadline is counted from the admission. One whose owner refused changes, or
-// which was offline and deferred, has the whole time anew.
+// which was offline and deferred, has the whole time anew. Time that it was frozen
+// does not count.
 func (p *pass) deadline(install Install, c Cluster, s *waveState) time.Time {
 	return deadlineOf(install, c, s.Wave, p.offlinePolicy())
 }
@@ -308,5 +321,5 @@ func deadlineOf(install Install, c Cluster, w v1alpha1.Wave, offline v1alpha1.Of
 	if c.Online && offline == v1alpha1.OfflineDefer {
 		start = latest(start, c.OnlineSince)
 	}
-	return start.Add(w.Deadline.Duration)
+	return c.Extend(start, start.Add(w.Deadline.Duration))
 }

@@ -6,15 +6,20 @@ package rollouts_test
 import (
 	"cmp"
 	"encoding/json"
+	"go/parser"
+	"go/types"
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/go/packages"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/long"
 )
@@ -41,8 +46,8 @@ var mutantsOf = map[string]mutant{
 	"act on the batch that was just decided": {file: "phase.go",
 		old: "d := Decision{Actions: append(p.admissions(), p.adopt()...)}",
 		new: "fresh := p.nextBatch(); d := Decision{Actions: p.adopt()}; if fresh != nil { for _, e := range " +
-			"fresh.Clusters { d.Actions = append(d.Actions, Action{ActionAdmit, e.Cluster, e.Wave, " +
-			"e.AdmittedAt, e.Attempt, metav1.Time{}}) } }"},
+			"fresh.Clusters { d.Actions = append(d.Actions, Action{Kind: ActionAdmit, Cluster: e.Cluster, " +
+			"Wave: e.Wave, AdmittedAt: e.AdmittedAt, Attempt: e.Attempt}) } }"},
 	"one slot too many": {file: "admit.go", old: "return ours+busy < s.maxConcurrency }",
 		new: "return ours+busy <= s.maxConcurrency }"},
 	"forget clusters busy with an older one": {file: "admit.go", old: "return ours+busy < s.maxConcurrency }",
@@ -119,6 +124,19 @@ var mutantsOf = map[string]mutant{
 	"wait without a wake-up for a deadline or a grace": {file: "phase.go", old: "times = append(times, m.Until)",
 		new: "_ = m"},
 
+	"roll back in spite of a freeze": {file: "hold.go", test: "^TestHolds$",
+		old: "v1alpha1.ReasonAccessNotPermitted,\n\t\tv1alpha1.ReasonFrozen:",
+		new: "v1alpha1.ReasonAccessNotPermitted:"},
+	"fail what a freeze has stopped": {file: "plan.go", test: "^TestHolds$",
+		old: "if !c.FrozenSince.IsZero() && c.FrozenSince.Before(now) {", new: "if false {"},
+	"count the time of a freeze": {file: "plan.go", test: "^TestHolds$",
+		old: "end = end.Add(f.EndedAt.Sub(latest(began, f.Since)))", new: ""},
+	"weigh clusters by what they report": {file: "weights.go", test: "^TestOneCluster",
+		old: "weight := min(m.samples, limit)", new: "weight := m.samples"},
+	"let a cluster with next to none make others count for nothing": {file: "weights.go", test: "^TestOneCluster",
+		old: "limit = max(limit, enough)", new: ""},
+	"pass what cannot be measured": {file: "verdicts.go", test: "^TestOneCluster",
+		old: "return cmp.Or(s.impossible(), e.gap())", new: "return e.gap()"},
 	"ignore the operator that comes first": {file: "holds/holds.go", old: "unmet(in.Dependencies, c.Name), in.Changes",
 		new: "nil, in.Changes"},
 
@@ -164,7 +182,8 @@ var mutantsOf = map[string]mutant{
 		new: "false ||"},
 	"pass by an old answer": {file: "gates.go", test: gateTables,
 		old: "ok = ok && p.in.Now.Sub(a.At) <= maxAge", new: ""},
-	"pass without data": {file: "verdicts.go", test: gateTables, old: "if gap := cmp.Or(s.impossible(), others.impossible(), e.gap()); gap != \"\" {",
+	"pass without data": {file: "verdicts.go", test: gateTables,
+		old: "if gap := cmp.Or(s.impossible(), others.impossible(), e.gap()); gap != \"\" {",
 		new: "if gap := \"\"; false {"},
 	"forget a failure": {file: "gates.go", old: "case p.isStopped(s), p.isFailed(was):", new: "case false:"},
 	"go on though a gate failed": {file: "admit.go", old: "return s.hasTooManyFailed() || s.failedGate() != nil",
@@ -215,9 +234,20 @@ var mutantsOf = map[string]mutant{
 		old: "return m.retried }, isFree) > 0 || s.holdsRetry() {", new: "return m.retried }, isFree) > 1000 {"},
 }
 
-// TestMutantsApply holds every mutant to the code as it is.
+// TestMutantsApply holds every mutant to the code as it is: the fault is planted in one place, and the compiler takes
+// it.
 func TestMutantsApply(t *testing.T) {
 	t.Parallel()
+	loaded, err := packages.Load(&packages.Config{Context: t.Context(),
+		Mode: packages.NeedName | packages.NeedImports | packages.NeedCompiledGoFiles | packages.NeedSyntax |
+			packages.NeedTypes | packages.NeedTypesSizes}, ".", "./holds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byFolder := map[string]*packages.Package{}
+	for _, p := range loaded {
+		byFolder[path.Base(p.PkgPath)] = p
+	}
 	for name, m := range mutantsOf {
 		source, err := os.ReadFile(m.file)
 		if err != nil {
@@ -225,8 +255,45 @@ func TestMutantsApply(t *testing.T) {
 		}
 		if n := strings.Count(string(source), m.old); n != 1 {
 			t.Errorf("mutant %q: %s has %q %d times, want once", name, m.file, m.old, n)
+			continue
+		}
+		folder := "rollouts"
+		if dir := path.Dir(m.file); dir != "." {
+			folder = dir
+		}
+		text := strings.Replace(string(source), m.old, m.new, 1)
+		if err := compiles(byFolder[folder], path.Base(m.file), text); err != nil {
+			t.Errorf("mutant %q does not compile: %v", name, err)
 		}
 	}
+}
+
+// compiles checks the types of a package in which one file has another text.
+func compiles(p *packages.Package, file, text string) error {
+	files := slices.Clone(p.Syntax)
+	for i, name := range p.CompiledGoFiles {
+		if filepath.Base(name) != file {
+			continue
+		}
+		parsed, err := parser.ParseFile(p.Fset, file, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files[i] = parsed
+	}
+	_, err := (&types.Config{Importer: imported(p.Imports), Sizes: p.TypesSizes}).Check(p.PkgPath, p.Fset, files, nil)
+	return err
+}
+
+// imported are packages that were loaded.
+type imported map[string]*packages.Package
+
+// Import implements types.Importer.
+func (i imported) Import(path string) (*types.Package, error) {
+	if path == "unsafe" {
+		return types.Unsafe, nil
+	}
+	return i[path].Types, nil
 }
 
 // TestMutants plants one fault at a time in the planner and expects a test to

@@ -29,6 +29,12 @@ func ObserveCluster(c *v1alpha1.FleetCluster) Cluster {
 	if at := c.Status.VetoEndedAt; at != nil {
 		cluster.VetoEndedAt = at.Time
 	}
+	if f := c.Status.Freeze; f != nil {
+		cluster.FrozenSince = f.Since.Time
+	}
+	for _, f := range c.Status.PastFreezes {
+		cluster.FrozenBefore = append(cluster.FrozenBefore, Period{f.Since.Time, f.EndedAt.Time})
+	}
 	switch {
 	case agent.Status != metav1.ConditionTrue:
 		cluster.OfflineReason, cluster.OfflineSince = v1alpha1.ReasonAgentOffline, agent.LastTransitionTime.Time

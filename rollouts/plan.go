@@ -85,6 +85,10 @@ type Cluster struct {
 	// is when the hub saw the last one end.
 	Veto        *v1alpha1.ClusterVeto
 	VetoEndedAt time.Time
+	// FrozenSince is since when a FleetFreeze stops changes on the cluster, also one that has just ended and is
+	// still in its status; zero if none does. FrozenBefore are the last times before, the oldest first.
+	FrozenSince  time.Time
+	FrozenBefore []Period
 	// TimeZone is the IANA name of the cluster's time zone; empty means UTC.
 	TimeZone string
 	// Kubernetes is the version that the cluster's agent reports; empty where it was
@@ -95,6 +99,39 @@ type Cluster struct {
 	Holds []Hold
 	// OpenUntil is when ChangeWindows may close the cluster; zero if they do not.
 	OpenUntil time.Time
+}
+
+// Period is a time that has ended.
+type Period struct{ Since, EndedAt time.Time }
+
+// Freeze notes that a FleetFreeze which was made at a time stops changes on the cluster. Where the status records since
+// when, that stays.
+func (c *Cluster) Freeze(made time.Time) {
+	if !c.FrozenSince.IsZero() {
+		return
+	}
+	c.FrozenSince = made
+	if n := len(c.FrozenBefore); n > 0 {
+		c.FrozenSince = latest(made, c.FrozenBefore[n-1].EndedAt)
+	}
+}
+
+// Extend returns when what began at a time is over, if the cluster had that long without the times that it was frozen.
+func (c Cluster) Extend(began, end time.Time) time.Time {
+	for _, f := range c.FrozenBefore {
+		if f.Since.Before(end) && f.EndedAt.After(began) {
+			end = end.Add(f.EndedAt.Sub(latest(began, f.Since)))
+		}
+	}
+	return end
+}
+
+// Clock is the time that a cluster has come to: it stands still while the cluster is frozen.
+func (c Cluster) Clock(now time.Time) time.Time {
+	if !c.FrozenSince.IsZero() && c.FrozenSince.Before(now) {
+		return c.FrozenSince
+	}
+	return now
 }
 
 // Install is an OperatorInstall.

@@ -72,6 +72,8 @@ const (
 	// ClusterInstalls counts a Cluster's OperatorInstalls by State: ready, not_ready.
 	ClusterInstalls = "bellwether_fleet_cluster_installs"
 
+	// ClusterFrozenSince is since when a FleetFreeze stops changes on a Cluster. One that is not frozen has none.
+	ClusterFrozenSince = "bellwether_fleet_cluster_frozen_since_timestamp_seconds"
 	// ClusterVetoEnd is when the owner of a Cluster means to end the veto that is in
 	// force there. A cluster without a veto, or whose veto has no end, has none.
 	ClusterVetoEnd = "bellwether_fleet_cluster_veto_end_timestamp_seconds"
@@ -194,6 +196,8 @@ func ofFleet() []Series {
 		{ClusterInfo, "gauge", []string{Cluster, Agent, Kubernetes, OLM},
 			"1, with the versions that a cluster's agent reports."},
 		{ClusterInstalls, "gauge", []string{Cluster, State}, "OperatorInstalls of a cluster by readiness."},
+		{ClusterFrozenSince, "gauge", []string{Cluster},
+			"Since when a FleetFreeze stops changes on a cluster."},
 		{ClusterVetoEnd, "gauge", []string{Cluster},
 			"When the owner of a cluster means to end the veto that is in force there."},
 		{SilenceEnd, "gauge", []string{Namespace, Silence, Owner, Cause}, "When a silence ends that is in force."},

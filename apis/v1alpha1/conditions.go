@@ -252,6 +252,8 @@ const (
 	ReasonDependencyNotMet = "DependencyNotMet"
 	// ReasonVetoed says that the owner of the cluster refuses changes there.
 	ReasonVetoed = "Vetoed"
+	// ReasonFrozen says that a FleetFreeze stops everything on the cluster.
+	ReasonFrozen = "Frozen"
 	// ReasonAccessNotPermitted says that no FleetAccess permits the release on the
 	// cluster.
 	ReasonAccessNotPermitted = "AccessNotPermitted"

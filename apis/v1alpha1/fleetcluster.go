@@ -132,6 +132,16 @@ type FleetClusterStatus struct {
 	// +optional
 	VetoEndedAt *metav1.Time `json:"vetoEndedAt,omitempty"`
 
+	// Freeze is the FleetFreeze that stops changes on the cluster; absent where there is none.
+	// +optional
+	Freeze *ClusterFreeze `json:"freeze,omitempty"`
+
+	// PastFreezes are the last times that the cluster was frozen, which count for no deadline; the oldest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	PastFreezes []FreezePeriod `json:"pastFreezes,omitempty"`
+
 	// Source is what the hub last saw of the object that spec.sourceRef names. Absent for
 	// a cluster that was added by hand.
 	// +optional
@@ -155,6 +165,23 @@ type ClusterVeto struct {
 	// Since is when the hub first saw the veto.
 	// +optional
 	Since metav1.Time `json:"since,omitempty"`
+}
+
+// ClusterFreeze is what a FleetFreeze says.
+type ClusterFreeze struct {
+	// Name of the FleetFreeze.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
+	// Since is when the first FleetFreeze was made of those that have frozen the cluster without a gap.
+	Since metav1.Time `json:"since"`
+}
+
+// FreezePeriod is a time in which a cluster was frozen, until the hub saw its end.
+type FreezePeriod struct {
+	Since   metav1.Time `json:"since"`
+	EndedAt metav1.Time `json:"endedAt"`
 }
 
 // ClusterVersions are the versions that the agent reports.

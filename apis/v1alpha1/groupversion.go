@@ -27,7 +27,7 @@ func addKinds(scheme *runtime.Scheme) error {
 		&OperatorBackup{}, &OperatorBackupList{},
 		&ChangeWindow{}, &ChangeWindowList{},
 		&RolloutPolicy{}, &RolloutPolicyList{},
-		&FleetAccess{}, &FleetAccessList{},
+		&FleetAccess{}, &FleetAccessList{}, &FleetFreeze{}, &FleetFreezeList{},
 		&PagingPolicy{}, &PagingPolicyList{},
 		&AlertSilence{}, &AlertSilenceList{},
 	)

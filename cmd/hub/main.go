@@ -187,7 +187,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	f.slo.Namespace = cmp.Or(f.slo.Namespace, f.electionNamespace)
 	f.paging.Namespace, f.silence.Namespace = f.slo.Namespace, f.slo.Namespace
-	f.paging.Alertmanager, f.silence.PagerDutyHosts = f.silence.Alertmanager, f.paging.PagerDuty
+	f.paging.Alertmanager = f.silence.Alertmanager
 	catalogs := controllers.NewCatalogs(f.cacheDir)
 	defer catalogs.Close()
 	if err := controllers.AddHub(mgr, controllers.HubOptions{

@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,12 @@ type PolicyReconciler struct {
 	Stores   Stores
 	Recorder events.EventRecorder
 	Now      func() time.Time
+	// Frozen tells whether a FleetFreeze, or that none is known of, stops the removal of backups.
+	Frozen func(ctx context.Context) bool
 }
+
+// freezeDelay is how long to wait before backups are removed that a freeze has kept.
+const freezeDelay = time.Minute
 
 // Reconcile implements reconcile.Reconciler.
 func (r *PolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -45,13 +51,18 @@ func (r *PolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		r.Recorder.Eventf(install, nil, corev1.EventTypeWarning, v1alpha1.ReasonInvalidSpec, "Backup", "%v",
 			next.Problem)
 	}
+	// A quota that is full must not keep old ones from being removed.
+	var errs []error
 	for _, backup := range next.Create {
 		if err := r.Hub.Create(ctx, backup); err != nil && !apierrors.IsAlreadyExists(err) {
-			return ctrl.Result{}, fmt.Errorf("create OperatorBackup %s: %w", backup.Name, err)
+			errs = append(errs, fmt.Errorf("create OperatorBackup %s: %w", backup.Name, err))
+			continue
 		}
 		log.FromContext(ctx).Info("Backup asked for", "backup", backup.Name, "trigger", backup.Spec.Trigger)
 	}
-	var errs []error
+	if len(next.Remove) > 0 && r.Frozen(ctx) {
+		next.Remove, next.RecheckAfter = nil, cmp.Or(min(next.RecheckAfter, freezeDelay), freezeDelay)
+	}
 	for i := range next.Remove {
 		b := &next.Remove[i]
 		switch err := r.remove(ctx, b); {

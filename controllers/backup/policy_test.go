@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -60,11 +61,18 @@ func TestRetentionLeavesForeignFolders(t *testing.T) {
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(install, backup("a", foreign, 0),
 		backup("b", own, 1), backup("c", newest, 2)).Build()
 	recorder := events.NewFakeRecorder(1)
-	r := &PolicyReconciler{Hub: hub, Recorder: recorder,
+	isFrozen := true
+	r := &PolicyReconciler{Hub: hub, Recorder: recorder, Frozen: func(context.Context) bool { return isFrozen },
 		Stores: Stores{Cluster: "mine", Allowed: []string{"file://" + root}},
 		Now:    func() time.Time { return start.AddDate(0, 0, 3) }}
-	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(install)})
-	if err != nil {
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(install)}
+	var all v1alpha1.OperatorBackupList
+	if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter > freezeDelay ||
+		hub.List(t.Context(), &all) != nil || len(all.Items) != 3 {
+		t.Errorf("frozen: %+v, %v, %d OperatorBackups", result, err, len(all.Items))
+	}
+	isFrozen = false
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Error(err)
 	}
 	if event := <-recorder.Events; !strings.Contains(event, "Backup a is over the limits") {

@@ -32,6 +32,8 @@ type Options struct {
 	SecretNamespace string
 	// Now is the clock that schedules follow.
 	Now func() time.Time
+	// Frozen tells whether a FleetFreeze, or that none is known of, stops the removal of backups.
+	Frozen func(ctx context.Context) bool
 }
 
 // Add adds the controllers to an agent's manager, which is the hub's, its cache
@@ -69,7 +71,8 @@ func Add(hub ctrl.Manager, local cluster.Cluster, o Options) error {
 		Named("backup-policy").
 		For(&v1alpha1.OperatorInstall{}).
 		Watches(&v1alpha1.OperatorBackup{}, handler.EnqueueRequestsFromMapFunc(toInstall)).
-		Complete(&PolicyReconciler{Hub: hub.GetClient(), Stores: stores, Recorder: recorder, Now: o.Now})
+		Complete(&PolicyReconciler{Hub: hub.GetClient(), Stores: stores, Recorder: recorder, Now: o.Now,
+			Frozen: o.Frozen})
 	if err != nil {
 		return fmt.Errorf("build backup-policy controller: %w", err)
 	}

@@ -80,7 +80,7 @@ func AgentRules() []rbacv1.PolicyRule {
 // agent's first one until the quota was counted.
 func AgentQuota() corev1.ResourceList {
 	return corev1.ResourceList{
-		corev1.ResourceName("count/operatorbackups." + v1alpha1.SchemeGroupVersion.Group): resource.MustParse("2000"),
+		corev1.ResourceName("count/operatorbackups." + v1alpha1.SchemeGroupVersion.Group): resource.MustParse("500"),
 	}
 }
 

@@ -26,12 +26,13 @@ var (
 	infoDesc      = kit.Desc(series.ClusterInfo)
 	installsDesc  = kit.Desc(series.ClusterInstalls)
 	vetoEndDesc   = kit.Desc(series.ClusterVetoEnd)
+	frozenDesc    = kit.Desc(series.ClusterFrozenSince)
 )
 
 // Gauges returns the collector of the fleet's metrics.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
 	return kit.NewGauges(mgr, collect, clustersDesc, onlineDesc, heartbeatDesc, infoDesc, installsDesc,
-		vetoEndDesc)
+		vetoEndDesc, frozenDesc)
 }
 
 func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
@@ -58,6 +59,9 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 		gauge(infoDesc, 1, c.Name, v.Agent, v.Kubernetes, v.OLM)
 		gauge(installsDesc, float64(c.Status.Operators.Ready), c.Name, "ready")
 		gauge(installsDesc, float64(c.Status.Operators.NotReady), c.Name, "not_ready")
+		if f := c.Status.Freeze; f != nil {
+			gauge(frozenDesc, float64(f.Since.Unix()), c.Name)
+		}
 		if v := c.Status.Veto; v != nil && v.Until != nil {
 			gauge(vetoEndDesc, float64(v.Until.Unix()), c.Name)
 		}

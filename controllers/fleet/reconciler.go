@@ -26,6 +26,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/freeze"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
@@ -111,9 +112,14 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.FleetCluster
 	if err != nil {
 		return observation{}, err
 	}
+	var freezes v1alpha1.FleetFreezeList
+	if err := r.Client.List(ctx, &freezes); err != nil {
+		return observation{}, fmt.Errorf("list FleetFreezes: %w", err)
+	}
 	return observation{access: seen, input: plan.Input{
 		Now: r.Now(), Cluster: cluster, Namespace: state, Remaining: remaining, AccessInSync: seen.inSync(cluster.Name),
 		Account: seen.uid(), Lease: lease, Operators: operators, HubVersion: r.Version,
+		Freeze: freeze.Of(freezes.Items, cluster.Name),
 	}}, nil
 }
 

@@ -83,12 +83,17 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.ResourceQuota{}, ofNamespace).
 		Watches(&v1alpha1.OperatorInstall{}, soon, builder.WithPredicates(installChanged)).
 		Watches(&coordinationv1.Lease{}, r.leaseHandler()).
+		Watches(&v1alpha1.FleetFreeze{}, handler.EnqueueRequestsFromMapFunc(r.allClusters)).
 		WithOptions(kit.Options(o.Concurrency)).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
 	if err != nil {
 		return fmt.Errorf("build fleet controller: %w", err)
 	}
 	return nil
+}
+
+func (r *Reconciler) allClusters(ctx context.Context, _ client.Object) []reconcile.Request {
+	return kit.Requests(ctx, r.Client, &v1alpha1.FleetClusterList{}, func(*v1alpha1.FleetCluster) bool { return true })
 }
 
 func requestFor(namespace string) []reconcile.Request {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,9 +20,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/rollouts/freeze"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
@@ -33,14 +36,24 @@ type Reconciler[Observation, Action any] struct {
 	Now    func() time.Time
 	// Veto returns what the cluster's owner refuses; nil if that is nothing.
 	Veto func(ctx context.Context) (*v1alpha1.ClusterVeto, error)
+	// Freeze returns the FleetFreeze of the cluster; nil if there is none. It wraps
+	// engines.ErrNotReady where that is not known yet. A nil function says that there are none.
+	Freeze func(ctx context.Context) (*v1alpha1.FleetFreeze, error)
 	// Kept returns what the cluster keeps of an operator; nil if that is nothing. It
 	// wraps engines.ErrNotReady where that is not known yet. A nil function says that
 	// clusters keep nothing.
 	Kept func(ctx context.Context, operator v1alpha1.OperatorReference) (*engines.Kept, error)
+
+	// begun has the revision that the cluster has kept of each install, by its UID: that is gone for a while where the
+	// engine makes the object anew that keeps it.
+	begun sync.Map
 }
 
 // vetoDelay is how long to wait before a veto is looked for again.
 const vetoDelay = 10 * time.Second
+
+// frozenDelay is how long to wait before a frozen cluster is looked at again.
+const frozenDelay = 30 * time.Second
 
 // notReadyDelay is how long to wait for an engine that is not ready.
 const notReadyDelay = time.Second
@@ -48,19 +61,16 @@ const notReadyDelay = time.Second
 // Reconcile brings one OperatorInstall a step further. If the cluster cannot be
 // observed, the status stays as it is.
 func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.OperatorInstall) (ctrl.Result, error) {
-	unknown, err := r.unknown(ctx, install)
+	around, err := r.around(ctx, install)
 	switch {
 	case errors.Is(err, engines.ErrNotReady):
 		return ctrl.Result{RequeueAfter: notReadyDelay}, nil
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("read what the cluster keeps: %w", err)
+		return ctrl.Result{}, err
 	}
-	if finding := engines.Refuse(install, unknown); finding != nil {
-		install.Status = engines.StatusOfRefused(install, unknown, *finding)
-		return ctrl.Result{}, nil
-	}
-	if refused, err := r.isVetoed(ctx, install); refused || err != nil {
-		return ctrl.Result{RequeueAfter: vetoDelay}, err
+	if finding := around.refuse(install); finding != nil {
+		install.Status = engines.StatusOfRefused(install, around.unknown, *finding)
+		return ctrl.Result{RequeueAfter: around.recheck}, nil
 	}
 	observation, err := r.Engine.Observe(ctx, install)
 	switch {
@@ -70,6 +80,11 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 		return ctrl.Result{}, fmt.Errorf("observe install: %w", err)
 	}
 	next := r.Engine.Plan(install, observation, r.Now())
+	if around.frozen != "" {
+		next.Actions = r.Engine.WhileFrozen(next.Actions)
+		next.Report = next.Report.WhileFrozen(install, around.frozen)
+		next.RecheckAfter = max(next.RecheckAfter, frozenDelay)
+	}
 	if next.Report.PutsBack() {
 		if err := r.recordCorrection(ctx, install, next.Report.Correction); err != nil {
 			return ctrl.Result{}, err
@@ -86,33 +101,76 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 	return kit.Result(next.RecheckAfter, applyErr)
 }
 
-// unknown returns what the cluster keeps of an operator that the hub does not know of.
-func (r *Reconciler[O, A]) unknown(ctx context.Context, install *v1alpha1.OperatorInstall) (*engines.Kept, error) {
-	if r.Kept == nil {
-		return nil, nil
-	}
-	kept, err := r.Kept(ctx, install.Spec.Operator)
-	if err != nil {
-		return nil, err
-	}
-	return engines.Unknown(install, kept), nil
+// around is what an install is looked at with, before the cluster is observed.
+type around struct {
+	// kept is what the cluster keeps of the operator, and unknown that if the hub does not know of it.
+	kept, unknown *engines.Kept
+	// begun says that the agent has begun with the admission.
+	begun bool
+	veto  *v1alpha1.ClusterVeto
+	// frozen is why nothing is changed on the cluster: a FleetFreeze, or that nobody knows of any; empty where there is
+	// none.
+	frozen string
+	// recheck is when to look again, if nothing tells of a change.
+	recheck time.Duration
 }
 
-// isVetoed tells whether the cluster's owner refuses the change that an install was
-// admitted to, and reports it. What has begun finishes; a veto that cannot be looked
-// for holds up what has not.
-func (r *Reconciler[O, A]) isVetoed(ctx context.Context, install *v1alpha1.OperatorInstall) (bool, error) {
-	if !install.DeletionTimestamp.IsZero() || engines.IsBegun(install) {
-		return false, nil
+// around reads what may hold up an install. What cannot be looked for holds up all.
+func (r *Reconciler[O, A]) around(ctx context.Context, install *v1alpha1.OperatorInstall) (around, error) {
+	var a around
+	var err error
+	if r.Kept != nil {
+		if a.kept, err = r.Kept(ctx, install.Spec.Operator); err != nil {
+			return a, fmt.Errorf("read what the cluster keeps: %w", err)
+		}
+		a.unknown = engines.Unknown(install, a.kept)
 	}
-	v, err := r.Veto(ctx)
-	if err != nil || !veto.Covers(v, install.Spec.Operator) {
-		return false, err
+	if r.Freeze != nil {
+		switch f, err := r.Freeze(ctx); {
+		case errors.Is(err, engines.ErrNotReady):
+			return a, fmt.Errorf("look for a FleetFreeze: %w", err)
+		case err != nil:
+			a.frozen = fmt.Sprintf("Nothing is changed, because it is not known whether a FleetFreeze stops that: %v. "+
+				"Upgrade the hub's chart if the agent may not read them.", err)
+		case f != nil:
+			a.frozen = "Nothing is changed: " + freeze.Message(f) + "."
+		}
 	}
-	install.Status = engines.StatusOfRefused(install, nil, engines.Finding{Reason: v1alpha1.ReasonVetoed,
-		Message: fmt.Sprintf("The change to %s does not begin: %s.", install.Spec.Admission.Release.Version,
-			veto.Message(v))})
-	return true, nil
+	if a.begun = engines.IsBegun(install, a.kept); a.begun {
+		r.begun.Store(install.UID, install.Spec.Admission.Revision)
+	} else if install.Spec.Admission != nil {
+		revision, _ := r.begun.Load(install.UID)
+		a.begun = revision == install.Spec.Admission.Revision
+	}
+	if install.Spec.Admission != nil && install.DeletionTimestamp.IsZero() && !a.begun {
+		a.recheck = vetoDelay
+		if a.veto, err = r.Veto(ctx); err != nil {
+			return a, fmt.Errorf("look for a veto: %w", err)
+		}
+	}
+	if a.frozen != "" {
+		a.recheck = frozenDelay
+	}
+	return a, nil
+}
+
+// refuse returns why nothing is done for an install, and the cluster is not even observed; nil if nothing is against
+// it. A veto lets finish what has begun, and a FleetFreeze does not.
+func (a around) refuse(install *v1alpha1.OperatorInstall) *engines.Finding {
+	if finding := engines.Refuse(install, a.unknown); finding != nil {
+		return finding
+	}
+	isLeaving := !install.DeletionTimestamp.IsZero()
+	switch {
+	case a.frozen != "" && (isLeaving || !a.begun):
+		// What needed a person needs one still.
+		return &engines.Finding{Reason: v1alpha1.ReasonFrozen, Message: a.frozen,
+			Problem: conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionStalled)}
+	case !isLeaving && veto.Covers(a.veto, install.Spec.Operator):
+		return &engines.Finding{Reason: v1alpha1.ReasonVetoed, Message: fmt.Sprintf(
+			"The change to %s does not begin: %s.", install.Spec.Admission.Release.Version, veto.Message(a.veto))}
+	}
+	return nil
 }
 
 // recordCorrection writes the record of a correction before fields are put back. An

@@ -8,6 +8,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -47,6 +48,8 @@ type Reconciler struct {
 	Local client.Client
 	// OwnNamespace is the agent's.
 	OwnNamespace string
+	// Frozen tells whether a FleetFreeze, or that none is known of, stops making and deleting Jobs.
+	Frozen func(ctx context.Context) bool
 }
 
 // Reconcile brings the Jobs of one install a step further.
@@ -59,21 +62,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, install *v1alpha1.OperatorIn
 		return ctrl.Result{}, err
 	}
 	before := install.DeepCopy()
-	if err := r.removeOthers(ctx, install); err != nil {
+	run, results := r.run, []v1alpha1.JobResult(nil)
+	if r.Frozen(ctx) {
+		run, results = r.runFrozen, others(install)
+	} else if err := r.removeOthers(ctx, install); err != nil {
 		return ctrl.Result{}, err
 	}
-	var results []v1alpha1.JobResult
 	var recheck time.Duration
 	for _, request := range install.Spec.Jobs {
-		result, err := r.run(ctx, install, request, policy)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
+		result, err := run(ctx, install, request, policy)
 		switch {
+		case err != nil:
+			return ctrl.Result{}, err
+		case result.State == "": // it is made when the freeze ends
+			recheck = cmp.Or(recheck, whileRefused)
+			continue
 		case result.State == v1alpha1.JobRunning:
 			recheck = whileRunning
-		case result.State == v1alpha1.JobRefused && recheck == 0:
-			recheck = whileRefused
+		case result.State == v1alpha1.JobRefused:
+			recheck = cmp.Or(recheck, whileRefused)
 		}
 		results = append(results, result)
 	}
@@ -81,15 +88,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, install *v1alpha1.OperatorIn
 	return ctrl.Result{RequeueAfter: recheck}, r.report(ctx, before, install)
 }
 
+// others are the results of Jobs that the hub does not ask for any more.
+func others(install *v1alpha1.OperatorInstall) []v1alpha1.JobResult {
+	return slices.DeleteFunc(slices.Clone(install.Status.Jobs), func(old v1alpha1.JobResult) bool {
+		return slices.ContainsFunc(install.Spec.Jobs, func(j v1alpha1.RequestedJob) bool { return j.Name == old.Name })
+	})
+}
+
 // removeOthers removes the Jobs that the hub does not ask for any more.
 func (r *Reconciler) removeOthers(ctx context.Context, install *v1alpha1.OperatorInstall) error {
-	for _, old := range install.Status.Jobs {
-		isWanted := slices.ContainsFunc(install.Spec.Jobs, func(j v1alpha1.RequestedJob) bool {
-			return j.Name == old.Name
-		})
-		if isWanted {
-			continue
-		}
+	for _, old := range others(install) {
 		if err := r.remove(ctx, install, old); err != nil {
 			return err
 		}
@@ -138,6 +146,27 @@ func (r *Reconciler) run(ctx context.Context, install *v1alpha1.OperatorInstall,
 	if refusal := policy.Refusal(request.Template); refusal != "" {
 		return plan.Refused(request.Name, refusal), r.remove(ctx, install, was)
 	}
+	result, err := r.observe(ctx, install, request, was)
+	if apierrors.IsNotFound(err) {
+		return r.create(ctx, install, request, policy)
+	}
+	return result, err
+}
+
+// runFrozen returns the result of a request as it is; without a state if its Job was not made yet.
+func (r *Reconciler) runFrozen(ctx context.Context, install *v1alpha1.OperatorInstall, request v1alpha1.RequestedJob,
+	_ plan.Policy) (v1alpha1.JobResult, error) {
+	was := resultOf(install, request.Name)
+	if plan.IsFinal(was) {
+		return was, nil
+	}
+	result, err := r.observe(ctx, install, request, was)
+	return result, client.IgnoreNotFound(err)
+}
+
+// observe reads the Job of a request. An error that there is none comes with its last result.
+func (r *Reconciler) observe(ctx context.Context, install *v1alpha1.OperatorInstall, request v1alpha1.RequestedJob,
+	was v1alpha1.JobResult) (v1alpha1.JobResult, error) {
 	var job batchv1.Job
 	key := client.ObjectKey{Namespace: request.Template.Namespace, Name: plan.JobName(request.Name)}
 	err := r.Live.Get(ctx, key, &job)
@@ -146,8 +175,6 @@ func (r *Reconciler) run(ctx context.Context, install *v1alpha1.OperatorInstall,
 		return plan.Refused(request.Name, forbidden(key.Namespace)), nil
 	case apierrors.IsNotFound(err) && was.State == v1alpha1.JobRunning:
 		return plan.Lost(was), nil
-	case apierrors.IsNotFound(err):
-		return r.create(ctx, install, request, policy)
 	case err != nil:
 		return was, fmt.Errorf("get Job %s: %w", key, err)
 	case !plan.IsOwn(install, request.Name, &job):

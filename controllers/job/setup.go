@@ -4,6 +4,7 @@
 package job
 
 import (
+	"context"
 	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,10 +17,12 @@ import (
 )
 
 // Add adds the controller to an agent's manager, which is the hub's; local is the
-// fleet cluster. ownNamespace is the agent's namespace there.
-func Add(hub ctrl.Manager, local cluster.Cluster, ownNamespace string) error {
+// fleet cluster. ownNamespace is the agent's namespace there, and frozen tells
+// whether a FleetFreeze stops changes.
+func Add(hub ctrl.Manager, local cluster.Cluster, ownNamespace string,
+	frozen func(context.Context) bool) error {
 	r := &Reconciler{Hub: hub.GetClient(), Live: local.GetAPIReader(), Local: local.GetClient(),
-		OwnNamespace: ownNamespace}
+		OwnNamespace: ownNamespace, Frozen: frozen}
 	err := ctrl.NewControllerManagedBy(hub).
 		Named("job").
 		For(&v1alpha1.OperatorInstall{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -49,6 +49,8 @@ type Reconciler struct {
 	Now     func() time.Time
 	// Veto returns what the cluster's owner refuses; nil if that is nothing.
 	Veto func(ctx context.Context) (*v1alpha1.ClusterVeto, error)
+	// Freeze returns the FleetFreeze of the cluster; nil if there is none.
+	Freeze func(ctx context.Context) (*v1alpha1.FleetFreeze, error)
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -97,6 +99,9 @@ func (r *Reconciler) observe(ctx context.Context, install *v1alpha1.OperatorInst
 		if !permitted {
 			in.Forbidden = append(in.Forbidden, definition.Name())
 		}
+	}
+	if in.Freeze, err = r.Freeze(ctx); err != nil {
+		return in, err
 	}
 	in.Veto, err = r.Veto(ctx)
 	return in, err

@@ -25,10 +25,11 @@ import (
 const perSecond = 50
 
 // Add adds the controller to an agent's manager, which is the hub's, its cache
-// restricted to the cluster's namespace; local is the fleet cluster, now its clock, and
-// veto reads what its owner refuses.
+// restricted to the cluster's namespace; local is the fleet cluster, now its clock, veto
+// reads what its owner refuses, and freeze the FleetFreeze of the cluster.
 func Add(hub ctrl.Manager, local cluster.Cluster, now func() time.Time,
-	veto func(context.Context) (*v1alpha1.ClusterVeto, error)) error {
+	veto func(context.Context) (*v1alpha1.ClusterVeto, error),
+	freeze func(context.Context) (*v1alpha1.FleetFreeze, error)) error {
 	config := rest.CopyConfig(local.GetConfig())
 	config.QPS, config.Burst, config.RateLimiter = perSecond, perSecond, nil
 	objects, err := metadata.NewForConfigAndClient(config, local.GetHTTPClient())
@@ -38,6 +39,7 @@ func Add(hub ctrl.Manager, local cluster.Cluster, now func() time.Time,
 	r := &Reconciler{
 		Hub: hub.GetClient(), HubLive: hub.GetAPIReader(), Live: local.GetAPIReader(), Writer: local.GetClient(),
 		Objects: Cluster{Client: objects}, Events: hub.GetEventRecorder("bellwether-agent"), Now: now, Veto: veto,
+		Freeze: freeze,
 	}
 	err = ctrl.NewControllerManagedBy(hub).
 		Named("storage-migration").

@@ -186,7 +186,11 @@ func (r *Reconciler) observeAccess(ctx context.Context, in *plan.Input) error {
 	if err := r.Client.List(ctx, &all); err != nil {
 		return fmt.Errorf("list FleetAccess objects: %w", err)
 	}
-	in.Access = all.Items
+	var freezes v1alpha1.FleetFreezeList
+	if err := r.Client.List(ctx, &freezes); err != nil {
+		return fmt.Errorf("list FleetFreezes: %w", err)
+	}
+	in.Access, in.Freezes = all.Items, freezes.Items
 	return nil
 }
 

@@ -44,6 +44,7 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.operatorsInSameNamespace),
 			specChanged).
 		Watches(&v1alpha1.FleetAccess{}, handler.EnqueueRequestsFromMapFunc(r.allOperators)).
+		Watches(&v1alpha1.FleetFreeze{}, handler.EnqueueRequestsFromMapFunc(r.allOperators)).
 		Watches(&v1alpha1.OperatorCatalog{}, handler.EnqueueRequestsFromMapFunc(r.operatorsOfCatalog)).
 		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.operatorsOfCluster),
 			builder.WithPredicates(clusterChanged)).

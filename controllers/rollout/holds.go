@@ -22,14 +22,14 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
 )
 
-// +kubebuilder:rbac:groups=bellwether.dev,resources=changewindows;fleetaccesses;managedoperators,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=changewindows;fleetaccesses;fleetfreezes;managedoperators,verbs=get;list;watch
 
 // observeHolds adds the surroundings to an observation, with what holds back each cluster.
 func (r *Reconciler) observeHolds(ctx context.Context, in *rollouts.Input, around surroundings) error {
 	in.Clusters, in.Policies = around.clusters, around.policies
 	h := holds.Input{Now: in.Now, Operator: reference(in.Rollout), MaxChanges: r.MaxChanges,
 		Requirements: in.Rollout.Spec.Requirements, Release: in.Rollout.Spec.Release.Bundle, Installs: in.Installs,
-		Resumed: in.Rollout.Spec.Resumed, PreflightJob: rollouts.PreflightJobOf(in.Rollout)}
+		Resumed: in.Rollout.Spec.Resumed, PreflightJob: rollouts.PreflightJobOf(in.Rollout), Freezes: around.freezes}
 	var operator v1alpha1.ManagedOperator
 	key := client.ObjectKey{Namespace: in.Rollout.Namespace, Name: in.Rollout.Spec.Operator.Name}
 	switch err := r.Client.Get(ctx, key, &operator); {

@@ -24,6 +24,7 @@ type surroundings struct {
 	clusters []rollouts.Cluster
 	policies []v1alpha1.RolloutPolicy
 	access   []v1alpha1.FleetAccess
+	freezes  []v1alpha1.FleetFreeze
 }
 
 // observe gathers what rollouts.Next decides on from the cache, and tells what the cache has of the installs.
@@ -100,7 +101,12 @@ func aroundClusters(ctx context.Context, from client.Reader, clusters []rollouts
 	if err := from.List(ctx, &access); err != nil {
 		return surroundings{}, fmt.Errorf("list FleetAccess objects: %w", err)
 	}
-	return surroundings{clusters: clusters, policies: policies.Items, access: access.Items}, nil
+	var freezes v1alpha1.FleetFreezeList
+	if err := from.List(ctx, &freezes); err != nil {
+		return surroundings{}, fmt.Errorf("list FleetFreezes: %w", err)
+	}
+	return surroundings{clusters: clusters, policies: policies.Items, access: access.Items,
+		freezes: freezes.Items}, nil
 }
 
 // observeLive replaces what came from the cache by what the API server says

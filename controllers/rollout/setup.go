@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,6 +81,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 			builder.WithPredicates(batchChanged)).
 		Watches(&v1alpha1.ChangeWindow{}, handler.EnqueueRequestsFromMapFunc(r.open)).
 		Watches(&v1alpha1.FleetAccess{}, handler.EnqueueRequestsFromMapFunc(r.open)).
+		Watches(&v1alpha1.FleetFreeze{}, handler.EnqueueRequestsFromMapFunc(r.open)).
 		Watches(&v1alpha1.RolloutPolicy{}, handler.EnqueueRequestsFromMapFunc(r.boundBy),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.ofOperator),
@@ -119,6 +121,7 @@ var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 		before.PausedReason == after.PausedReason &&
 		before.Deleting == after.Deleting && before.OfflineReason == after.OfflineReason &&
 		before.TimeZone == after.TimeZone && before.Kubernetes == after.Kubernetes &&
+		before.FrozenSince.Equal(after.FrozenSince) && slices.Equal(before.FrozenBefore, after.FrozenBefore) &&
 		equality.Semantic.DeepEqual(before.Veto, after.Veto)
 	return !same || !maps.Equal(before.Labels, after.Labels)
 }}

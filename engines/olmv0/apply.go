@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -61,6 +62,11 @@ func (e *Engine) Apply(ctx context.Context, install *v1alpha1.OperatorInstall, o
 		}
 	}
 	return nil
+}
+
+// WhileFrozen keeps views served, so that OLM does not take its CatalogSources for broken.
+func (e *Engine) WhileFrozen(actions []plan.Action) []plan.Action {
+	return slices.DeleteFunc(slices.Clone(actions), func(a plan.Action) bool { return a.Verb != plan.Serve })
 }
 
 func (e *Engine) act(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation, a plan.Action) error {

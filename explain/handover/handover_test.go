@@ -346,7 +346,7 @@ func TestUnknownIsNeverNothing(t *testing.T) {
 		"rollouts": {func(in *handover.Input) { in.Rollouts = handover.Read[v1alpha1.OperatorRollout]{Unknown: why} },
 			[]string{"Rollouts", "Rollouts that started or ended"}},
 		"clusters": {func(in *handover.Input) { in.Clusters = handover.Read[v1alpha1.FleetCluster]{Unknown: why} },
-			[]string{"Vetoes", "Offline clusters", "Clusters that came back", "Closed change windows"}},
+			[]string{"Vetoes and freezes", "Offline clusters", "Clusters that came back", "Closed change windows"}},
 		"windows":   {func(in *handover.Input) { in.Windows.Unknown = why }, []string{"Closed change windows"}},
 		"policies":  {func(in *handover.Input) { in.Policies.Unknown = why }, []string{"Closed change windows"}},
 		"incidents": {func(in *handover.Input) { in.Incidents.Unknown = why }, []string{"Firing alerts", "Alerts that ended"}},

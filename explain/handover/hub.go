@@ -250,16 +250,16 @@ func (in Input) decisions() List[Decision] {
 	return list
 }
 
-// vetoes are those in force, as the explanation of their cluster has them.
+// vetoes are those in force, and freezes, as the explanation of their cluster has them.
 func (in Input) vetoes() List[Cluster] {
 	var out []Cluster
 	for i := range in.Clusters.Items {
 		c := &in.Clusters.Items[i]
-		if c.Status.Veto == nil {
+		if c.Status.Veto == nil && c.Status.Freeze == nil {
 			continue
 		}
 		for _, l := range in.explainedCluster(c).Chain[0].Links {
-			if l.Reason == v1alpha1.ReasonVetoed {
+			if l.Reason == v1alpha1.ReasonVetoed || l.Reason == v1alpha1.ReasonFrozen {
 				out = append(out, Cluster{Cluster: c.Name, Text: l.Text, Since: timeOf(l.Since)})
 			}
 		}

@@ -134,7 +134,7 @@ func (r Report) openSections() []section {
 		show("Held versions", o.Holds, r.hold),
 		show("Low error budgets", o.Budgets, lowBudget),
 		show("Silences", o.Silences, r.silence),
-		show("Vetoes", o.Vetoes, r.cluster),
+		show("Vetoes and freezes", o.Vetoes, r.cluster),
 		show("Offline clusters", o.Offline, r.cluster),
 		show("Closed change windows", o.Windows, window),
 	}

@@ -385,6 +385,11 @@ func notPermitted() []Remedy {
 			run("Ask the cluster's owner. The veto is a ConfigMap beside the agent on the cluster",
 				"kubectl --kubeconfig FILE -n bellwether-system get configmap bellwether-veto -o yaml")},
 			Next: "The cluster is changed as soon as the veto is deleted or over."},
+		{Reason: v1alpha1.ReasonFrozen, Means: "A FleetFreeze stops everything that Bellwether does on the cluster. " +
+			"What is installed runs on.", Do: []Action{
+			run("See what is frozen since when, and why", "kubectl get fleetfreezes"),
+			run("When the reason is gone, a person ends it", "bellwether fleet unfreeze NAME")},
+			Next: "Everything goes on where it stopped. Deadlines have what was left of them."},
 		{Reason: v1alpha1.ReasonAccessNotPermitted, Means: "The platform team does not permit the namespace of the " +
 			"ManagedOperator to bring this release to the cluster: no FleetAccess does. What runs there is left alone.",
 			Do: []Action{

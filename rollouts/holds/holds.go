@@ -12,6 +12,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/access"
+	"github.com/bellwether-dev/bellwether/rollouts/freeze"
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 	"github.com/bellwether-dev/bellwether/rollouts/windows"
@@ -26,6 +27,8 @@ type Input struct {
 	Windows        []v1alpha1.ChangeWindow
 	// Access is what FleetAccess objects permit; nil permits everything.
 	Access *access.Decision
+	// Freezes are all FleetFreezes.
+	Freezes []v1alpha1.FleetFreeze
 	// Policies may ask for windows.
 	Policies *policy.Set
 	// Dependencies of the operator.
@@ -54,7 +57,12 @@ func Set(in Input, clusters []rollouts.Cluster) {
 	for i := range clusters {
 		c := &clusters[i]
 		c.Holds, c.OpenUntil = nil, time.Time{}
-		c.Holds = add(c.Holds, notPermitted(in.Access, *c), adopted, unreported(installs, c.Name))
+		f := freeze.Of(in.Freezes, c.Name)
+		if f != nil {
+			c.Freeze(f.CreationTimestamp.Time) // the status may not say it yet
+		}
+		c.Holds = add(c.Holds, frozen(f, *c), notPermitted(in.Access, *c), adopted,
+			unreported(installs, c.Name))
 		if veto.Covers(c.Veto, in.Operator) {
 			c.Holds = append(c.Holds, rollouts.Hold{
 				Reason: v1alpha1.ReasonVetoed, Message: veto.Message(c.Veto), Defers: true,
@@ -74,8 +82,19 @@ func Set(in Input, clusters []rollouts.Cluster) {
 		}
 		// The Job is last: it runs only where nothing else holds the cluster back.
 		c.Holds = add(c.Holds, unmet(in.Dependencies, c.Name), in.Changes.Busy(c.Name, in.Operator, in.MaxChanges),
-			preflightJob(in.PreflightJob, installs[c.Name], in.Now))
+			preflightJob(in.PreflightJob, installs[c.Name], *c, in.Now))
 	}
+}
+
+// frozen holds a cluster back while a FleetFreeze is about it, and until its end is recorded: deadlines depend on that.
+func frozen(f *v1alpha1.FleetFreeze, c rollouts.Cluster) *rollouts.Hold {
+	switch {
+	case f != nil:
+		return &rollouts.Hold{Reason: v1alpha1.ReasonFrozen, Message: freeze.Message(f)}
+	case !c.FrozenSince.IsZero():
+		return &rollouts.Hold{Reason: v1alpha1.ReasonFrozen, Message: "a FleetFreeze has just ended there"}
+	}
+	return nil
 }
 
 // notPermitted holds a cluster back for as long as no FleetAccess permits the release

@@ -133,14 +133,15 @@ const jobGrace = 2 * time.Minute
 // preflightJob is the hold of a cluster on which the preflight Job has not succeeded;
 // nil if it has. A cluster whose agent never says what became of the Job is deferred
 // in the end, so that it does not keep the others waiting for ever.
-func preflightJob(wanted *rollouts.PreflightJob, install rollouts.Install, now time.Time) *rollouts.Hold {
+func preflightJob(wanted *rollouts.PreflightJob, install rollouts.Install, c rollouts.Cluster,
+	now time.Time) *rollouts.Hold {
 	if wanted == nil {
 		return nil
 	}
 	job, asked := install.Jobs[wanted.Name]
 	pending := rollouts.Hold{Reason: v1alpha1.ReasonPreflightPending, Message: "the preflight Job has not run yet"}
 	failed := rollouts.Hold{Reason: v1alpha1.ReasonPreflightFailed, Defers: true}
-	end := job.RequestedAt.Add(wanted.Timeout + jobGrace)
+	end := c.Extend(job.RequestedAt, job.RequestedAt.Add(wanted.Timeout+jobGrace))
 	switch {
 	case !asked:
 		pending.NeedsJob = true
@@ -151,7 +152,7 @@ func preflightJob(wanted *rollouts.PreflightJob, install rollouts.Install, now t
 		failed.Message = "the preflight Job failed: " + job.Message
 	case job.State == v1alpha1.JobRefused:
 		failed.Message = "the preflight Job was refused: " + job.Message
-	case now.Before(end):
+	case c.Clock(now).Before(end):
 		pending.Until = end
 		return &pending
 	default:

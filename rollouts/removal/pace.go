@@ -26,6 +26,8 @@ type Leaver struct {
 	Reach Reach
 	// Stalled says that its agent cannot uninstall it.
 	Stalled bool
+	// Frozen says that a FleetFreeze stops all changes on its cluster: others do not wait for it.
+	Frozen bool
 }
 
 // Pace is the result of Uninstall.
@@ -94,8 +96,6 @@ type wave struct {
 	total, uninstalling int
 	stalled             []string
 	waiting             []Leaver
-	// offline ones wait for their agents.
-	offline int
 }
 
 func (p *pacing) addWaves(waves []v1alpha1.Wave) {
@@ -117,8 +117,7 @@ func (p *pacing) waveOf(l Leaver) *wave {
 func (w *wave) begun(l Leaver) {
 	w.total++
 	switch {
-	case l.Reach == Offline:
-		w.offline++
+	case l.Reach == Offline, l.Frozen && !l.Stalled: // takes no slot
 	case l.Stalled:
 		w.stalled = append(w.stalled, l.Cluster)
 	default:
@@ -128,11 +127,9 @@ func (w *wave) begun(l Leaver) {
 
 func (w *wave) wait(l Leaver) {
 	w.total++
-	if l.Reach == Offline {
-		w.offline++
-		return
+	if l.Reach != Offline && !l.Frozen {
+		w.waiting = append(w.waiting, l)
 	}
-	w.waiting = append(w.waiting, l)
 }
 
 // step adds what Next asks for.

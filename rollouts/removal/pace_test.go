@@ -39,6 +39,7 @@ func leaver(cluster, wave string, change ...func(*removal.Leaver)) removal.Leave
 
 func isAgreed(l *removal.Leaver)       { l.Policy = agreed }
 func isOffline(l *removal.Leaver)      { l.Reach = removal.Offline }
+func isFrozen(l *removal.Leaver)       { l.Frozen = true }
 func isStalled(l *removal.Leaver)      { l.Stalled = true }
 func isGone(l *removal.Leaver)         { l.Reach = removal.Gone }
 func isBeingDeleted(l *removal.Leaver) { l.Policy, l.Deleting = agreed, true }
@@ -88,6 +89,18 @@ func TestUninstall(t *testing.T) {
 		"the first wave comes first": {
 			leavers: []removal.Leaver{leaver("a", "others", isAgreed), leaver("b", "canary", isAgreed)},
 			want:    removal.Pace{Steps: deleted("b"), Progress: &v1alpha1.RemovalProgress{Waiting: 2}},
+		},
+		"a cluster under a freeze is not waited for, and what is agreed to is noted there": {
+			leavers: []removal.Leaver{leaver("a", "canary", isAgreed, isFrozen), leaver("b", "others", isAgreed),
+				leaver("c", "others", isFrozen)},
+			want: removal.Pace{Steps: append([]removal.Step{{Namespace: "c", Name: "echo", SetPolicy: agreed}},
+				deleted("b")...), Progress: &v1alpha1.RemovalProgress{Waiting: 3}},
+		},
+		"one that cannot uninstall it keeps the others waiting also under a freeze": {
+			leavers: []removal.Leaver{leaver("a", "canary", isBeingDeleted, isStalled, isFrozen),
+				leaver("b", "others", isAgreed)},
+			want: removal.Pace{Progress: &v1alpha1.RemovalProgress{Waiting: 1, Uninstalling: 1},
+				Failed: []string{"a"}},
 		},
 		"the next wave waits for it": {
 			leavers: []removal.Leaver{leaver("a", "others", isAgreed), leaver("b", "canary", isBeingDeleted)},

@@ -6,6 +6,7 @@ package hollow
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -92,4 +93,9 @@ func (e *engine) Apply(_ context.Context, install *v1alpha1.OperatorInstall, see
 		}
 	}
 	return nil
+}
+
+// WhileFrozen implements engines.Engine.
+func (e *engine) WhileFrozen(actions []plan.Action) []plan.Action {
+	return slices.DeleteFunc(slices.Clone(actions), func(a plan.Action) bool { return a.Verb != plan.Serve })
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/freeze"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -31,6 +33,14 @@ func offboard(in Input, d *Decision) {
 			waiting(v1alpha1.ReasonDeleting, "nothing is left of the cluster on the hub"))
 		return
 	}
+	if in.Freeze != nil {
+		conditions.Summarize(&d.Status.Conditions, in.Cluster.Generation, waiting(v1alpha1.ReasonFrozen,
+			"the cluster is not removed: "+freeze.Message(in.Freeze)))
+		return
+	}
+	// What has just been recorded of a freeze counts in this pass.
+	in.Cluster = in.Cluster.DeepCopy()
+	in.Cluster.Status.PastFreezes = d.Status.PastFreezes
 	policy := in.Cluster.Spec.Offboarding
 	reach := reachOf(in)
 	var blocked, released []Operator
@@ -72,8 +82,12 @@ func timeout(c *v1alpha1.FleetCluster) time.Duration {
 	return c.Spec.OffboardingTimeout.Duration
 }
 
-// deadline is when the hub no longer waits for the agent of a cluster that leaves.
-func deadline(c *v1alpha1.FleetCluster) time.Time { return c.DeletionTimestamp.Add(timeout(c)) }
+// deadline is when the hub no longer waits for the agent of a cluster that leaves. Time that the cluster was frozen
+// does not count.
+func deadline(c *v1alpha1.FleetCluster) time.Time {
+	at := c.DeletionTimestamp.Time
+	return rollouts.ObserveCluster(c).Extend(at, at.Add(timeout(c)))
+}
 
 func reachOf(in Input) removal.Reach {
 	switch {

@@ -82,6 +82,8 @@ type Input struct {
 	Account   types.UID
 	Lease     Lease
 	Operators []Operator
+	// Freeze is the FleetFreeze of the cluster; nil if there is none.
+	Freeze *v1alpha1.FleetFreeze
 }
 
 // Action is one thing to do on the hub.
@@ -129,6 +131,7 @@ func Next(in Input) Decision {
 	setVersion(in, &d.Status)
 	d.Status.StaleSince = staleSince(in)
 	setVeto(in, &d.Status)
+	setFreeze(in, &d.Status)
 	if in.Cluster.DeletionTimestamp != nil {
 		offboard(in, &d)
 	} else {

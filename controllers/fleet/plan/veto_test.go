@@ -4,14 +4,17 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
+	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
 func TestVeto(t *testing.T) {
@@ -50,4 +53,55 @@ func TestVeto(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFrozenOffboarding: a cluster under a FleetFreeze is not taken out of the fleet, also when its time is over, and
+// has what was left of it when the freeze ends, also after another one. It counts from when the freeze was made.
+func TestFrozenOffboarding(t *testing.T) {
+	in := healthy()
+	in.Operators = []plan.Operator{{Install: removal.Install{Namespace: "bellwether-a", Name: "team.echo", Held: true}}}
+	leaving(v1alpha1.RemovalUninstall)(&in)
+	in.Cluster.DeletionTimestamp.Time = now.Add(time.Hour - plan.DefaultOffboardingTimeout) // an hour is left
+	began := now.Add(-time.Minute)                                                          // no hub ran then
+	in.Freeze = &v1alpha1.FleetFreeze{ObjectMeta: metav1.ObjectMeta{Name: "incident",
+		CreationTimestamp: metav1.Time{Time: began}},
+		Spec: v1alpha1.FleetFreezeSpec{Clusters: []string{"*"}, Reason: "the registry is hostile"}}
+	again := in.Freeze.DeepCopy()
+	d := plan.Next(in)
+	want := &v1alpha1.ClusterFreeze{Name: "incident", Reason: "the registry is hostile",
+		Since: metav1.Time{Time: began}}
+	if diff := cmp.Diff(want, d.Status.Freeze); diff != "" {
+		t.Errorf("freeze (-want +got):\n%s", diff)
+	}
+	ready := conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady)
+	if len(d.Removals)+len(d.Actions) > 0 || ready.Reason != v1alpha1.ReasonFrozen {
+		t.Errorf("%v, %v, %s: %s", d.Removals, d.Actions, ready.Reason, ready.Message)
+	}
+	in.Cluster.Status, in.Freeze, in.Now = d.Status, nil, now.Add(48*time.Hour)
+	d = plan.Next(in)
+	past := []v1alpha1.FreezePeriod{{Since: want.Since, EndedAt: metav1.Time{Time: in.Now}}}
+	if diff := cmp.Diff(past, d.Status.PastFreezes); d.Status.Freeze != nil || diff != "" {
+		t.Errorf("it goes on: %+v, past ones (-want +got):\n%s", d.Status.Freeze, diff)
+	}
+	if releases(d) {
+		t.Error("the hub releases it as soon as the freeze has ended")
+	}
+	in.Cluster.Status = d.Status
+	in.Now, in.Freeze = in.Now.Add(time.Minute), again
+	again.CreationTimestamp.Time = in.Now
+	in.Cluster.Status = plan.Next(in).Status
+	in.Now, in.Freeze = in.Now.Add(48*time.Hour), nil
+	in.Cluster.Status = plan.Next(in).Status
+	in.Now = in.Now.Add(59 * time.Minute)
+	if d = plan.Next(in); releases(d) {
+		t.Error("the hub releases it before the time is over that it had left")
+	}
+	in.Now = in.Now.Add(2 * time.Minute)
+	if d = plan.Next(in); !releases(d) {
+		t.Errorf("the hub does not release it: %+v", d.Removals)
+	}
+}
+
+func releases(d plan.Decision) bool {
+	return slices.ContainsFunc(d.Removals, func(s removal.Step) bool { return s.Release })
 }

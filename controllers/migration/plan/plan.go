@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/freeze"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
@@ -87,6 +88,8 @@ type Input struct {
 	Forbidden []string
 	// Veto is what the cluster's owner refuses; nil if that is nothing.
 	Veto *v1alpha1.ClusterVeto
+	// Freeze is the FleetFreeze of the cluster; nil if there is none.
+	Freeze *v1alpha1.FleetFreeze
 }
 
 // Decision is what to do next, and what the status says.
@@ -128,6 +131,9 @@ func Next(in Input) Decision {
 		d.set(true, v1alpha1.ReasonSucceeded, "All custom resources of the operator are stored in the storage version "+
 			"of their definitions.")
 		d.RecheckAfter = recheckSteady
+	case in.Freeze != nil:
+		d.wait(v1alpha1.ReasonFrozen, describe(pending)+" That does not go on: "+freeze.Message(in.Freeze)+".",
+			recheckBlocked)
 	case veto.Covers(in.Veto, in.Install.Spec.Operator):
 		d.wait(v1alpha1.ReasonVetoed, describe(pending)+" That does not begin: "+veto.Message(in.Veto)+".",
 			recheckBlocked)

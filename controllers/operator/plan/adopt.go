@@ -36,7 +36,7 @@ func (p *pass) adopt() {
 		return
 	}
 	for _, i := range p.Installs {
-		if !p.isAdoptable(i) || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds) {
+		if !p.isAdoptable(i) || p.isFrozen(i) || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds) {
 			continue
 		}
 		admission := *i.Kept.Admission.DeepCopy()

@@ -85,8 +85,9 @@ type Input struct {
 	Rollouts []v1alpha1.OperatorRollout
 	// Claims of others, in any order.
 	Claims []Claim
-	// Access are all FleetAccess objects.
-	Access []v1alpha1.FleetAccess
+	// Access are all FleetAccess objects, and Freezes all FleetFreezes.
+	Access  []v1alpha1.FleetAccess
+	Freezes []v1alpha1.FleetFreeze
 	// Cycle is a way by which the operator depends on itself; empty if it does not.
 	Cycle string
 }
@@ -150,16 +151,23 @@ type Decision struct {
 //	the newest one ended RolledBack ─▶ version held, rollback ─▶ wait for it to end
 //	found on clusters, not resumed ─▶ admission and holds adopted ─▶ wait for a person
 //	blocks ─▶ written for the agents and for the newest rollout, whatever else is decided
+//	frozen ─▶ nothing is adopted or removed there
 //	deleted ─▶ rollouts deleted ─▶ installs removed by policy ─▶ gone
 func Next(in Input) Decision {
 	p := newPass(in)
+	p.decide()
+	p.spareFrozen()
+	return p.decision
+}
+
+func (p *pass) decide() {
 	p.count()
 	p.recordDecisions()
-	if in.Operator.DeletionTimestamp != nil {
+	if p.Operator.DeletionTimestamp != nil {
 		p.remove()
-		return p.decision
+		return
 	}
-	p.decision.AddFinalizer = !hasFinalizer(in.Operator)
+	p.decision.AddFinalizer = !hasFinalizer(p.Operator)
 	p.adopt()
 	p.block()
 	p.setDrift()
@@ -171,8 +179,7 @@ func Next(in Input) Decision {
 	p.recordHistory()
 	p.reportHolds()
 	p.reportAccess()
-	conditions.Summarize(&p.decision.Status.Conditions, in.Operator.Generation, summary)
-	return p.decision
+	conditions.Summarize(&p.decision.Status.Conditions, p.Operator.Generation, summary)
 }
 
 // pass is one run of Next.
@@ -332,7 +339,7 @@ func (p *pass) notes(release v1alpha1.Release) string {
 	if len(p.withoutPath.clusters) > 0 {
 		text += "; " + p.withoutPath.text(release)
 	}
-	text += p.clustersOnBlocked() + p.heldVersions() + p.staleReports()
+	text += p.clustersOnBlocked() + p.heldVersions() + p.staleReports() + p.frozenText()
 	if r := p.decision.Status.Rollout; r != nil && r.StrategyOutdated {
 		text += "; spec.strategy was changed and applies to the next rollout: set spec.restart to start one now"
 	}

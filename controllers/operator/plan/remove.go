@@ -61,7 +61,7 @@ func (p *pass) removeFrom(leaving []Install) (offline []string) {
 		cluster, known := p.known[install.Cluster]
 		leaver := removal.Leaver{
 			Install: install.Install, Wave: install.Admitted.Wave, Reach: reachOf(cluster, known),
-			Stalled: install.StalledReason != "",
+			Stalled: install.StalledReason != "", Frozen: p.isFrozen(install),
 		}
 		leavers = append(leavers, leaver)
 		if removal.Blocked(leaver.Install, spec.RemovalPolicy, leaver.Reach) {
@@ -110,7 +110,7 @@ func (p *pass) removalSummary(waitFor, offline []string) conditions.Summary {
 			len(offline), len(waitFor), phrase.First(sorted(offline), maxNamed)))
 	case len(waitFor) > 0:
 		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for %d clusters to remove it: %s", len(waitFor),
-			phrase.First(sorted(waitFor), maxNamed)))
+			phrase.First(sorted(waitFor), maxNamed))+p.frozenText())
 	default:
 		return waiting(v1alpha1.ReasonDeleting, "its rollouts are being removed")
 	}

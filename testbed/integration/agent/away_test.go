@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,7 @@ func TestAway(t *testing.T) {
 		"the registry":                           registryAway,
 		"OLM":                                    olmAway,
 		"templates of the user":                  userTemplates,
+		"the word of a person":                   frozen,
 	}
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
@@ -250,6 +252,38 @@ func registryAway(t *testing.T, c *cluster.Cluster) {
 			conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady)
 	})
 	h.says("runs. ", "registry")
+}
+
+// frozen freezes the cluster before an upgrade, and before a removal. No hub runs: the agent reads that by itself.
+func frozen(t *testing.T, c *cluster.Cluster) {
+	h := start(t, c, "away-frozen").of(t, "frozen")
+	pin := h.pin(line("1.0.0", "1.1.0")...)
+	h.to(pin, "1.0.0")
+	h.runs()
+	freeze := func() *v1alpha1.FleetFreeze {
+		f := &v1alpha1.FleetFreeze{ObjectMeta: metav1.ObjectMeta{GenerateName: "away-"},
+			Spec: v1alpha1.FleetFreezeSpec{Clusters: []string{"away-frozen", "nobody-*"}, Reason: "incident"}}
+		return h.create(f).(*v1alpha1.FleetFreeze)
+	}
+	isFrozen := func(oi *v1alpha1.OperatorInstall) bool {
+		ready := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionReady)
+		return ready.Reason == v1alpha1.ReasonFrozen && strings.Contains(ready.Message, "incident")
+	}
+	first := freeze()
+	h.to(pin, "1.1.0")
+	oi := h.until("it is frozen", isFrozen)
+	if oi.Status.Installed.Version != "1.0.0" {
+		t.Errorf("it runs %s", oi.Status.Installed.Version)
+	}
+	h.delete(first)
+	h.runs()
+	second := freeze()
+	h.must(h.Delete(t.Context(), oi))
+	h.until("its removal is frozen", isFrozen)
+	subscription := &operatorsv1alpha1.Subscription{}
+	h.must(h.Get(t.Context(), client.ObjectKey{Namespace: h.operator, Name: h.operator}, subscription))
+	h.delete(second)
+	h.gone(oi)
 }
 
 // olmAway is a cluster without OLM, onto which its API comes later. Nothing

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
@@ -15,8 +17,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // dial connects to the hub. It does not talk to it yet.
@@ -126,4 +130,22 @@ func (a *Env) Hub() (*hub.Client, error) {
 		return nil, err
 	}
 	return &hub.Client{WithWatch: c, Namespace: namespace, Self: a.Self}, nil
+}
+
+// TellOfFreezes says on stderr what has stopped changes, for whoever looks at the fleet. Where that cannot be read, it
+// says nothing.
+func (a *Env) TellOfFreezes(ctx context.Context, h *hub.Client) {
+	list, _ := h.Freezes(ctx)
+	for _, f := range list {
+		a.Warn("Frozen since %s: %s stops all changes on %s: %s\n", f.CreationTimestamp.UTC().Format(time.RFC3339),
+			f.Name, FrozenClusters(&f), phrase.OneLine(f.Spec.Reason))
+	}
+}
+
+// FrozenClusters names what a freeze is about.
+func FrozenClusters(f *v1alpha1.FleetFreeze) string {
+	if slices.Contains(f.Spec.Clusters, "*") {
+		return "the whole fleet"
+	}
+	return "clusters " + phrase.First(f.Spec.Clusters, 5)
 }

@@ -60,6 +60,7 @@ func ListCommand[L client.ObjectList](a *Env, l Listing[L]) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.TellOfFreezes(c.Context(), h)
 			list := l.Empty()
 			if err := h.List(c.Context(), list, in.Options(h)...); err != nil {
 				return fmt.Errorf("list %s: %w", l.What, err)

@@ -25,7 +25,8 @@ func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	return command.Parent("fleet", "Manage the clusters of the fleet", []string{"cluster", "clusters"},
 		a.fleetListCommand(), a.fleetGetCommand(), a.fleetJoinCommand(), a.fleetJoinDiscoveredCommand(),
-		a.fleetRevokeCommand(), a.fleetRemoveCommand(), a.fleetCompatibilityCommand())
+		a.fleetRevokeCommand(), a.fleetFreezeCommand(), a.fleetUnfreezeCommand(), a.fleetRemoveCommand(),
+		a.fleetCompatibilityCommand())
 }
 
 func (a *app) fleetListCommand() *cobra.Command {
@@ -60,6 +61,7 @@ func (a *app) listClusters(ctx context.Context, out *command.Output, selector st
 	if err := h.List(ctx, list, client.MatchingLabelsSelector{Selector: parsed}); err != nil {
 		return fmt.Errorf("list clusters: %w", err)
 	}
+	a.TellOfFreezes(ctx, h)
 	table := Clusters(list.Items, term.Listing{Now: a.Now(), Wide: out.Wide()})
 	return a.List(out, list, table, "No clusters found. Add one with `"+a.Self+" fleet join`.")
 }
@@ -94,6 +96,7 @@ func (a *app) getCluster(ctx context.Context, out *command.Output, name string) 
 	if err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(name))); err != nil {
 		return fmt.Errorf("list installs: %w", err)
 	}
+	a.TellOfFreezes(ctx, h)
 	e := explain.Cluster(explain.ClusterInput{Now: a.Now(), Cluster: cluster, Installs: installs.Items,
 		Program: a.Self})
 	return a.Explained(out, cluster, e, func(s term.Style) string {

@@ -103,6 +103,16 @@ func Clusters(list []v1alpha1.FleetCluster, l term.Listing) *term.Table {
 }
 
 func clusterState(c *v1alpha1.FleetCluster) term.Cell {
+	state := unfrozenState(c)
+	if c.Status.Freeze != nil {
+		if state.Text += ", frozen"; state.Tone != term.Bad {
+			state.Tone = term.Warn
+		}
+	}
+	return state
+}
+
+func unfrozenState(c *v1alpha1.FleetCluster) term.Cell {
 	switch {
 	case c.DeletionTimestamp != nil:
 		return term.Warn.Cell("Leaving")
@@ -112,9 +122,8 @@ func clusterState(c *v1alpha1.FleetCluster) term.Cell {
 		return term.Warn.Cell(string(c.Status.Source.PowerState))
 	case c.Status.IsSourcePaused():
 		return term.Warn.Cell("Source " + strings.ToLower(string(c.Status.Source.State)))
-	default:
-		return term.Health(c.Status.Conditions)
 	}
+	return term.Health(c.Status.Conditions)
 }
 
 // operatorsCell counts the operators that are Ready; where the cluster does not

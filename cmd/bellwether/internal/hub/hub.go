@@ -111,6 +111,19 @@ func Offer(names []string, none string) string {
 	return "available: " + phrase.First(names, 6)
 }
 
+// Freezes returns the FleetFreezes that are in force, the oldest first. A hub of an earlier version has none.
+func (h *Client) Freezes(ctx context.Context) ([]v1alpha1.FleetFreeze, error) {
+	list := &v1alpha1.FleetFreezeList{}
+	if err := h.List(ctx, list); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list FleetFreezes: %w", err)
+	}
+	out := slices.DeleteFunc(list.Items, func(f v1alpha1.FleetFreeze) bool { return !f.DeletionTimestamp.IsZero() })
+	slices.SortFunc(out, func(a, b v1alpha1.FleetFreeze) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
 // Catalog reads an OperatorCatalog.
 func (h *Client) Catalog(ctx context.Context, name string) (*v1alpha1.OperatorCatalog, error) {
 	c := &v1alpha1.OperatorCatalog{}

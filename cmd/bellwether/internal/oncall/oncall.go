@@ -30,8 +30,8 @@ func Command(env *command.Env) *cobra.Command {
 
 const handoverLong = `Write the report of a shift for the next person on call, as Markdown: first what
 is open now, then what happened in the shift. It has the alerts of Bellwether's
-rules, rollouts, held versions, error budgets, silences, vetoes, offline clusters
-and closed change windows.
+rules, rollouts, held versions, error budgets, silences, vetoes and freezes,
+offline clusters and closed change windows.
 
 Alerts and error budgets come from Prometheus, silences from Alertmanager, and
 everything else from the hub. If one of them cannot be read, the report says so in

@@ -66,6 +66,7 @@ func (a *app) getOperator(ctx context.Context, out *command.Output, name string)
 	if err != nil {
 		return err
 	}
+	a.TellOfFreezes(ctx, h)
 	in := OperatorInput{Now: a.Now(), Operator: operator}
 	if in.Rollouts, err = h.RolloutsOf(ctx, client.ObjectKeyFromObject(operator)); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -73,6 +74,11 @@ func previewHolds(ctx context.Context, h client.Reader, in *PlanInput) error {
 	if err := h.List(ctx, &permitted); err != nil {
 		return fmt.Errorf("list FleetAccess objects: %w", err)
 	}
+	var freezes v1alpha1.FleetFreezeList
+	if err := h.List(ctx, &freezes); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("list FleetFreezes: %w", err)
+	}
+	all.Freezes = freezes.Items
 	all.Access = access.Decide(permitted.Items, in.Operator.Namespace, in.release())
 	if in.Target != nil {
 		all.Release, all.Requirements = in.Target.Name, requirements(*in)

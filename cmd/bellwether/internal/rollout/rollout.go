@@ -91,6 +91,7 @@ func (a *app) listRollouts(ctx context.Context, h *hub.Client, out *command.Outp
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name),
 			cmp.Compare(b.Spec.Revision, a.Spec.Revision))
 	})
+	a.TellOfFreezes(ctx, h)
 	table := Rollouts(list.Items, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All})
 	return a.List(out, list, table, in.None(h, "rollouts"))
 }
@@ -104,6 +105,7 @@ func (a *app) getRollout(ctx context.Context, h *hub.Client, out *command.Output
 	if err != nil {
 		return err
 	}
+	a.TellOfFreezes(ctx, h)
 	e := explain.Rollout(explain.RolloutInput{Now: in.Now, Rollout: r, Clusters: in.Clusters, Installs: in.Installs,
 		Program: a.Self})
 	return a.Explained(out, r, e, func(s term.Style) string { return Rollout(in, s) })

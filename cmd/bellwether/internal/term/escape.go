@@ -7,13 +7,15 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
 // Escape shows the characters by which a text could have a terminal do something, or show the text in another order:
-// control characters but for newline and tab, and marks of direction and of the format. Most texts that are shown come
+// control characters but for newline and tab, and marks of direction. Most texts that are shown come
 // from clusters, catalogs and registries. What it returns it leaves as it is.
 func Escape(text string) string {
 	if !strings.ContainsFunc(text, acts) && utf8.ValidString(text) {
@@ -97,19 +99,11 @@ func colour(text []byte) (string, bool) {
 		return "", false
 	}
 	isPart := false
-	for _, code := range append([]string{ansiReset}, codes()...) {
+	for _, code := range append(slices.Collect(maps.Values(ansiCodes)), ansiReset) {
 		if bytes.HasPrefix(text, []byte(code)) {
 			return code, false
 		}
 		isPart = isPart || strings.HasPrefix(code, string(text))
 	}
 	return "", isPart
-}
-
-func codes() []string {
-	out := make([]string, 0, len(ansiCodes))
-	for _, code := range ansiCodes {
-		out = append(out, code)
-	}
-	return out
 }

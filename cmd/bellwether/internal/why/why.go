@@ -55,6 +55,7 @@ func Command(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.TellOfFreezes(c.Context(), h)
 			in, err := a.whyInput(c.Context(), h, args[0], args[1])
 			if err != nil {
 				return err

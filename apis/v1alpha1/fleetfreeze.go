@@ -1,0 +1,53 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// FleetFreeze stops what Bellwether does on clusters for as long as it exists: no cluster is admitted to a release,
+// also not to go back to one; nothing is uninstalled, put back or adopted, and InstallPlans are not approved. What is
+// installed runs on, and is observed, probed and alerted about.
+//
+// Agents read it by themselves, so it also holds while the hub's controllers do not run. Only a person can delete it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,path=fleetfreezes,shortName=ff,categories=bellwether
+// +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.spec.clusters`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type FleetFreeze struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec FleetFreezeSpec `json:"spec"`
+}
+
+// FleetFreezeSpec says which clusters are frozen, and why.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a freeze is not changed: make another one, and end this one with bellwether fleet unfreeze"
+type FleetFreezeSpec struct {
+	// Clusters by the names of their FleetClusters, or patterns of Go's path.Match: * is any text, and alone the whole
+	// fleet.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[-a-z0-9*?]+$`
+	Clusters []string `json:"clusters"`
+
+	// Reason is shown wherever something waits for the end of the freeze.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
+}
+
+// FleetFreezeList is a list of FleetFreezes.
+//
+// +kubebuilder:object:root=true
+type FleetFreezeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []FleetFreeze `json:"items"`
+}
