@@ -289,20 +289,6 @@ func (a *agents) agentOf(cluster string) string {
 	return sub.Status.InstalledCSV
 }
 
-func (a *agents) online(cluster string, want bool) {
-	a.t.Helper()
-	a.until(fmt.Sprintf("%s is online: %v", cluster, want), func(ctx context.Context) error {
-		fc := &v1alpha1.FleetCluster{}
-		if err := a.hub.Get(ctx, client.ObjectKey{Name: cluster}, fc); err != nil {
-			return err
-		}
-		if conditions.IsTrue(fc.Status.Conditions, v1alpha1.ConditionOnline) != want {
-			return errors.New("it is the other way round")
-		}
-		return nil
-	})
-}
-
 // block blocks a version on the hub, and waits until the clusters' namespaces have it.
 func (a *agents) block(version string) {
 	a.t.Helper()

@@ -175,6 +175,20 @@ func (f *fixture) says(reason string, parts ...string) {
 	})
 }
 
+func (f *fixture) online(cluster string, want bool) {
+	f.t.Helper()
+	f.until(fmt.Sprintf("%s is online: %v", cluster, want), func(ctx context.Context) error {
+		fc := &v1alpha1.FleetCluster{}
+		if err := f.hub.Get(ctx, client.ObjectKey{Name: cluster}, fc); err != nil {
+			return err
+		}
+		if conditions.IsTrue(fc.Status.Conditions, v1alpha1.ConditionOnline) != want {
+			return errors.New("it is the other way round")
+		}
+		return nil
+	})
+}
+
 // gated waits until a rollout of a version waits for the approval of its second wave.
 func (f *fixture) gated(version string) {
 	f.t.Helper()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -242,4 +243,44 @@ func (s *standby) saysPassive(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestRestoredLock puts the Lease on the lock cluster back to what it was before, as a restore from a backup does: it
+// names a hub that is gone. The active one ends, since it can renew no Lease of another hub, and the passive one
+// takes over once the old Lease has run out by its own clock. They are never both active.
+func TestRestoredLock(t *testing.T) {
+	t.Parallel()
+	h := &harness{scheme: runtime.NewScheme()}
+	must(t, clientgoscheme.AddToScheme(h.scheme))
+	must(t, v1alpha1.AddToScheme(h.scheme))
+	lockCluster := testenv.Cluster(t, cluster.Options{APIServerOnly: true})
+	lock := h.as(t, lockCluster.RESTConfig())
+	a := h.standby(t, "a", lockCluster)
+	eventually(t, func() error {
+		if !a.isActive(t) {
+			return errNotYet
+		}
+		return nil
+	})
+	b := h.standby(t, "b", lockCluster)
+	b.saysPassive(t)
+
+	eventually(t, func() error { // the active one renews it meanwhile
+		var lease coordinationv1.Lease
+		if err := lock.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "bellwether-hub"},
+			&lease); err != nil {
+			return err
+		}
+		yesterday := metav1.NewMicroTime(time.Now().Add(-24 * time.Hour))
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = ptr.To("yesterday"), &yesterday
+		return lock.Update(t.Context(), &lease)
+	})
+	restored := time.Now()
+	becomesActive(t, b, a)
+	t.Logf("taken over %s after the restore; the Lease is for %s", time.Since(restored).Round(100*time.Millisecond),
+		electionLease)
+	if !a.ended() {
+		t.Error("the hub that was active goes on")
+	}
+	b.acts(t, "one")
 }
