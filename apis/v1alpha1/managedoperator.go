@@ -549,6 +549,14 @@ type TargetVersion struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	SLO *runtime.RawExtension `json:"slo,omitempty"`
+
+	// Provides are the APIs that the version provides, as kind.version.group and sorted. Of a
+	// bundle with more than 256 they are the first 256.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=400
+	// +optional
+	Provides []string `json:"provides,omitempty"`
 }
 
 // RolloutSummary names a rollout and its phase.

@@ -201,13 +201,9 @@ func (r *Reconciler) observeClaims(ctx context.Context, in *plan.Input) error {
 	}
 	in.Cycle = cycle(in.Operator, operators.Items)
 	for i := range operators.Items {
-		o := &operators.Items[i]
-		if o.UID == in.Operator.UID || plan.TargetNamespace(o.Spec) != plan.TargetNamespace(in.Operator.Spec) {
-			continue
+		if o := &operators.Items[i]; o.UID != in.Operator.UID {
+			in.Claims = append(in.Claims, plan.ClaimOf(o))
 		}
-		in.Claims = append(in.Claims, plan.Claim{
-			Key: client.ObjectKeyFromObject(o), Created: o.CreationTimestamp, Selector: o.Spec.ClusterSelector,
-		})
 	}
 	return nil
 }

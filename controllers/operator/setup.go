@@ -36,13 +36,12 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 	recorder := mgr.GetEventRecorder("bellwether-operator")
 	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Packages: packages, Events: recorder,
 		Now: time.Now}
-	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).Named("operator").
 		For(&v1alpha1.ManagedOperator{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Owns(&v1alpha1.OperatorRollout{}).
-		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.operatorsInSameNamespace),
-			specChanged).
+		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.operatorsThatMeet),
+			builder.WithPredicates(claimChanged)).
 		Watches(&v1alpha1.FleetAccess{}, handler.EnqueueRequestsFromMapFunc(r.allOperators)).
 		Watches(&v1alpha1.FleetFreeze{}, handler.EnqueueRequestsFromMapFunc(r.allOperators)).
 		Watches(&v1alpha1.OperatorCatalog{}, handler.EnqueueRequestsFromMapFunc(r.operatorsOfCatalog)).
@@ -64,14 +63,19 @@ func operatorOfInstall(_ context.Context, obj client.Object) []reconcile.Request
 		Name: operator.Name}}}
 }
 
-// operatorsInSameNamespace returns the other operators that install into the
-// same namespace.
-func (r *Reconciler) operatorsInSameNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
-	namespace := plan.TargetNamespace(obj.(*v1alpha1.ManagedOperator).Spec)
+// operatorsThatMeet returns the other operators that claim what this one claims.
+func (r *Reconciler) operatorsThatMeet(ctx context.Context, obj client.Object) []reconcile.Request {
+	claim := plan.ClaimOf(obj.(*v1alpha1.ManagedOperator))
 	return r.findOperators(ctx, func(o *v1alpha1.ManagedOperator) bool {
-		return o.UID != obj.GetUID() && plan.TargetNamespace(o.Spec) == namespace
+		return o.UID != obj.GetUID() && claim.Meets(plan.ClaimOf(o)) != nil
 	})
 }
+
+// claimChanged selects updates that change what an operator claims.
+var claimChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return !reflect.DeepEqual(plan.ClaimOf(e.ObjectOld.(*v1alpha1.ManagedOperator)),
+		plan.ClaimOf(e.ObjectNew.(*v1alpha1.ManagedOperator)))
+}}
 
 func (r *Reconciler) allOperators(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.findOperators(ctx, func(*v1alpha1.ManagedOperator) bool { return true })

@@ -455,10 +455,14 @@ func cluster() []Remedy {
 			run("Delete the other Subscription. Its ClusterServiceVersion stays",
 				"kubectl -n NAMESPACE delete subscription.operators.coreos.com NAME"),
 			do("Or set another spec.install.namespace in the ManagedOperator.")}, Next: tried},
-		{Reason: v1alpha1.ReasonInstalledElsewhere, Means: "The operator already runs for all namespaces, from " +
-			"another namespace of the cluster.", Do: []Action{
-			do("Remove it there, or set spec.install.namespace of the ManagedOperator to that namespace to take it " +
-				"over.")}, Next: tried},
+		{Reason: v1alpha1.ReasonInstalledElsewhere, Means: "OLM would have to run the operator a second time on " +
+			"a cluster where one of the two watches all namespaces, and fails the second one. The first one is on the " +
+			"cluster already, or an older ManagedOperator installs it there; it may be of another package that " +
+			"provides the same API. The message names it.", Do: []Action{
+			do("If the first one is on the cluster already: remove it there, or set spec.install.namespace of the " +
+				"ManagedOperator to its namespace to take it over."),
+			do("For two ManagedOperators: set spec.install.mode of both to OwnNamespace, or change the cluster " +
+				"selectors so that no cluster is selected by both, or delete one of them.")}, Next: tried},
 	}
 }
 

@@ -117,6 +117,15 @@ func (d *Decision) Refusal(cluster map[string]string) string {
 	}
 }
 
+// Reaches tells whether the FleetAccess objects permit a namespace of the hub anything on a
+// cluster with these labels.
+func Reaches(all []v1alpha1.FleetAccess, namespace string, cluster map[string]string) bool {
+	return len(all) == 0 || slices.ContainsFunc(all, func(a v1alpha1.FleetAccess) bool {
+		selector, err := metav1.LabelSelectorAsSelector(&a.Spec.ClusterSelector)
+		return err == nil && matches(a.Spec.Namespaces, namespace) && selector.Matches(labels.Set(cluster))
+	})
+}
+
 func (r rule) permitsCatalog(source v1alpha1.CatalogSource) bool {
 	if slices.Contains(r.spec.Registries, Any) {
 		return true

@@ -100,3 +100,30 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+func TestReaches(t *testing.T) {
+	mine, other := map[string]string{"team": "a"}, map[string]string{"team": "b"}
+	broken := permit(func(s *v1alpha1.FleetAccessSpec) {
+		s.ClusterSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a",
+			Operator: "Near"}}}
+	})
+	for name, test := range map[string]struct {
+		all       []v1alpha1.FleetAccess
+		namespace string
+		cluster   map[string]string
+		want      bool
+	}{
+		"there is none: every namespace does": {nil, "evil", mine, true},
+		"permitted":                           {[]v1alpha1.FleetAccess{permit(nil)}, "team-a", mine, true},
+		"one of several permits":              {[]v1alpha1.FleetAccess{broken, permit(nil)}, "team-a", mine, true},
+		"another namespace":                   {[]v1alpha1.FleetAccess{permit(nil)}, "evil", mine, false},
+		"another cluster":                     {[]v1alpha1.FleetAccess{permit(nil)}, "team-a", other, false},
+		"one that cannot be read":             {[]v1alpha1.FleetAccess{broken}, "team-a", mine, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := access.Reaches(test.all, test.namespace, test.cluster); got != test.want {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+}

@@ -55,13 +55,6 @@ type Install struct {
 	StorageMigration *v1alpha1.StorageMigration
 }
 
-// Claim is another ManagedOperator that installs into the same namespace.
-type Claim struct {
-	Key      types.NamespacedName
-	Created  metav1.Time
-	Selector metav1.LabelSelector
-}
-
 // Failure is a condition's reason and the cause.
 type Failure struct {
 	Reason string
@@ -83,7 +76,7 @@ type Input struct {
 	Clusters []rollouts.Cluster
 	Installs []Install
 	Rollouts []v1alpha1.OperatorRollout
-	// Claims of others, in any order.
+	// Claims of all other ManagedOperators, in any order.
 	Claims []Claim
 	// Access are all FleetAccess objects, and Freezes all FleetFreezes.
 	Access  []v1alpha1.FleetAccess

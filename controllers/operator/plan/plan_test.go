@@ -491,19 +491,47 @@ func TestClusters(t *testing.T) {
 }
 
 func TestClaims(t *testing.T) {
-	claim := func(namespace string, created time.Time, selector map[string]string) func(*testing.T, *plan.Input) {
+	claim := func(namespace string, created time.Time, change func(*plan.Claim)) func(*testing.T, *plan.Input) {
 		return func(_ *testing.T, in *plan.Input) {
 			in.Rollouts, in.Installs = nil, nil
-			in.Claims = []plan.Claim{{
-				Key: types.NamespacedName{Namespace: namespace, Name: "echo"}, Created: metav1.NewTime(created),
-				Selector: metav1.LabelSelector{MatchLabels: selector},
-			}}
+			in.Package.Bundles["echo.v1.1.0"].Properties = []registryv1.Property{{Type: registryv1.PropertyGVK,
+				Value: json.RawMessage(`{"group":"example.com","version":"v1","kind":"Echo"}`)}}
+			c := plan.Claim{Key: types.NamespacedName{Namespace: namespace, Name: "echo"}, Package: "echo",
+				Created: metav1.NewTime(created), Namespace: "echo", AllNamespaces: true}
+			if change != nil {
+				change(&c)
+			}
+			in.Claims = []plan.Claim{c}
+		}
+	}
+	older := created.Add(-time.Minute)
+	selects := func(tier string) func(*plan.Claim) {
+		return func(c *plan.Claim) { c.Selector.MatchLabels = map[string]string{"tier": tier} }
+	}
+	elsewhere := func(all bool, pkg string, apis ...string) func(*plan.Claim) {
+		return func(c *plan.Claim) {
+			c.Namespace, c.AllNamespaces, c.Package, c.Provides = "other", all, pkg, apis
+		}
+	}
+	ownNamespace := func(change func(*testing.T, *plan.Input)) func(*testing.T, *plan.Input) {
+		return func(t *testing.T, in *plan.Input) {
+			in.Operator.Spec.Install.Mode = v1alpha1.InstallOwnNamespace
+			change(t, in)
+		}
+	}
+	permits := func(namespaces string, change func(*testing.T, *plan.Input)) func(*testing.T, *plan.Input) {
+		return func(t *testing.T, in *plan.Input) {
+			change(t, in)
+			in.Access = []v1alpha1.FleetAccess{{Spec: v1alpha1.FleetAccessSpec{Namespaces: []string{namespaces}}}}
 		}
 	}
 	free := want{state: "False", reason: "Progressing", create: "echo-1", version: "1.1.0"}
+	elsewhereStalls := func(contains string) want {
+		return want{state: "Stalled", reason: "InstalledElsewhere", contains: contains}
+	}
 	run(t, map[string]scenario{
 		"an older operator wins": {
-			claim("zoo", created.Add(-time.Minute), nil),
+			claim("zoo", older, nil),
 			want{state: "Stalled", reason: "NamespaceConflict",
 				contains: "ManagedOperator zoo/echo is older and installs into namespace echo as well, on a, b"},
 		},
@@ -511,13 +539,28 @@ func TestClaims(t *testing.T) {
 		"same age: the first name wins": {claim("all", created.Time, nil),
 			want{state: "Stalled", reason: "NamespaceConflict"}},
 		"same age: the last name loses": {claim("zoo", created.Time, nil), free},
-		"other clusters: no conflict": {
-			claim("zoo", created.Add(-time.Minute), map[string]string{"tier": "edge"}), free,
-		},
+		"other clusters: no conflict":   {claim("zoo", older, selects("edge")), free},
 		"one shared cluster: conflict": {
-			claim("zoo", created.Add(-time.Minute), map[string]string{"tier": "prod"}),
+			claim("zoo", older, selects("prod")),
 			want{state: "Stalled", reason: "NamespaceConflict", contains: "on b:"},
 		},
+		"one package in two namespaces, both watch all": {claim("zoo", older, elsewhere(true, "echo")),
+			elsewhereStalls("zoo/echo is older and installs package echo into namespace other, and one of the two " +
+				"watches all namespaces, on a, b: install both with spec.install.mode OwnNamespace")},
+		"the older one watches all": {ownNamespace(claim("zoo", older, elsewhere(true, "echo"))),
+			elsewhereStalls("package echo")},
+		"the newer one watches all":           {claim("zoo", older, elsewhere(false, "echo")), elsewhereStalls("package echo")},
+		"each watches a namespace of its own": {ownNamespace(claim("zoo", older, elsewhere(false, "echo"))), free},
+		"another package provides the API": {
+			claim("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com", "Echo.v1.example.com")),
+			elsewhereStalls("provides Echo.v1.example.com as well")},
+		"another package provides another API": {claim("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com")),
+			free},
+		"another package provides the API in a namespace of its own": {
+			ownNamespace(claim("zoo", older, elsewhere(false, "delta", "Echo.v1.example.com"))), free},
+		"a namespace that may install nothing claims nothing": {permits("team", claim("zoo", older, nil)), free},
+		"a namespace that may install claims": {permits("*", claim("zoo", older, nil)),
+			want{state: "Stalled", reason: "NamespaceConflict"}},
 	})
 }
 

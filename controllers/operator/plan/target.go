@@ -7,17 +7,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // retryRead is how long after a failure a package is read again. No watch
@@ -51,6 +47,7 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 		Version: release.Version, Bundle: release.Bundle, Channel: release.Channel,
 		CatalogDigest: release.Catalog.Digest,
 		SLO:           sloOf(bundle),
+		Provides:      provides(bundle),
 	}
 	return release, nil
 }
@@ -127,51 +124,6 @@ func targetProblem(err error) *conditions.Summary {
 		s = stalled(v1alpha1.ReasonUnknownVersion, err.Error()+": correct spec.version, or publish the version")
 	}
 	return &s
-}
-
-// conflict tells whether an older ManagedOperator installs into the same
-// namespace on one of the selected clusters.
-func (p *pass) conflict() *conditions.Summary {
-	for _, claim := range slices.SortedFunc(slices.Values(p.Claims), Claim.compare) {
-		if claim.compare(p.claim()) >= 0 {
-			return nil
-		}
-		if shared := p.sharedClusters(claim); len(shared) > 0 {
-			s := stalled(v1alpha1.ReasonNamespaceConflict, fmt.Sprintf(
-				"ManagedOperator %s is older and installs into namespace %s as well, on %s: change "+
-					"spec.install.namespace or spec.clusterSelector of one of the two",
-				claim.Key, TargetNamespace(p.Operator.Spec), phrase.First(sorted(shared), maxNamed)))
-			return &s
-		}
-	}
-	return nil
-}
-
-func (p *pass) claim() Claim {
-	o := p.Operator
-	claim := Claim{Created: o.CreationTimestamp}
-	claim.Key.Namespace, claim.Key.Name = o.Namespace, o.Name
-	return claim
-}
-
-// compare orders the older claim first, which takes precedence.
-func (c Claim) compare(o Claim) int {
-	return cmp.Or(c.Created.Compare(o.Created.Time), cmp.Compare(c.Key.Namespace, o.Key.Namespace),
-		cmp.Compare(c.Key.Name, o.Key.Name))
-}
-
-func (p *pass) sharedClusters(claim Claim) []string {
-	selector, err := metav1.LabelSelectorAsSelector(&claim.Selector)
-	if err != nil {
-		return nil // it selects nothing, which its own status reports
-	}
-	var names []string
-	for name, cluster := range p.selected {
-		if selector.Matches(labels.Set(cluster.Labels)) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 func (p *pass) noClusters() string {

@@ -331,14 +331,25 @@ func TestSelection(t *testing.T) {
 }
 
 func TestTwoOperatorsClaimOneNamespace(t *testing.T) {
-	f, _ := settled(t)
+	f := newFixture(t, second, "a", "b")
+	f.operator.Spec.Install.Mode = v1alpha1.InstallOwnNamespace
+	f.create()
+	r := f.rollouts("echo-1")["echo-1"]
+	f.runs("a", r)
+	f.runs("b", r)
+	f.reaches(t, f.operator, "True Succeeded")
 	other := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "younger"},
 		Spec: *f.operator.Spec.DeepCopy()}
 	must(t, f.Create(t.Context(), other))
 	f.reaches(t, other, "Stalled NamespaceConflict",
 		f.namespace+"/echo is older and installs into namespace echo as well")
 	f.reaches(t, f.operator, "True Succeeded")
-	f.change(t, other, func() { other.Spec.Install.Namespace = "elsewhere" })
+	f.change(t, other, func() {
+		other.Spec.Install.Namespace, other.Spec.Install.Mode = "elsewhere", v1alpha1.InstallAllNamespaces
+	})
+	f.reaches(t, other, "Stalled InstalledElsewhere",
+		f.namespace+"/echo is older and installs package echo into namespace echo")
+	f.change(t, other, func() { other.Spec.Install.Mode = v1alpha1.InstallOwnNamespace })
 	f.reaches(t, other, "False Progressing")
 	f.rollouts("echo-1", "younger-1")
 
