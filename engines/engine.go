@@ -66,6 +66,8 @@ type Report struct {
 	Progress *Finding
 	// Health is why an install that is Complete is not ready; nil where it is.
 	Health *Finding
+	// Problems are why pods of the operator are not available.
+	Problems []v1alpha1.WorkloadProblem
 	// Drift is nil where it was not compared.
 	Drift *Drift
 	// Correction records what was put back, as it is once the plan was applied; nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines/workload"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
@@ -36,6 +37,7 @@ func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1a
 	status.ObservedGeneration, status.Kept = install.Generation, nil
 	status.Installed, status.OLM = report.Installed, report.OLM
 	status.Path = cut(report.Path, maxPath, maxBundleName)
+	status.Problems = report.Problems[:min(len(report.Problems), workload.MaxProblems)]
 	for _, stage := range report.Stages {
 		conditions.Set(&status.Conditions, install.Generation, stage.Condition, stage.Passed, stage.Reason,
 			stage.Message)

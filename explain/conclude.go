@@ -106,15 +106,25 @@ func walk(links []Link, f func(Link)) {
 	}
 }
 
-// worst is the first link with the worst state; nil if no link has a state.
+// worst is the first link with the worst state; nil if no link has a state. Where something is not as
+// asked, it is not a symptom of that.
 func worst(links []Link) *Link {
 	var found *Link
 	walk(links, func(l Link) {
-		if severity[l.State] > 0 && (found == nil || severity[l.State] > severity[found.State]) {
+		if severity[l.State] > 0 && (found == nil || rank(l) > rank(*found)) {
 			found = &l
 		}
 	})
 	return found
+}
+
+// rank orders links by what is to be told first. A symptom comes before what is being worked on or waited
+// for, and after everything that is not as asked.
+func rank(l Link) float64 {
+	if l.symptom {
+		return float64(severity[Degraded]) - 0.5
+	}
+	return float64(severity[l.State])
 }
 
 // deepest is the link furthest below this one, itself included, that is at

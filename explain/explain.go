@@ -104,6 +104,9 @@ type Link struct {
 	next     []Next
 	stale    []Stale
 	remedies []remedy.Action
+	// symptom says that something else causes it, such as a firing alert: it never outranks what may be
+	// its cause.
+	symptom bool
 	// by is who found the reason, where it is on a condition.
 	by remedy.Observer
 }

@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -174,6 +175,12 @@ func installLink(in InstallInput) Link {
 		l.Text = versionOf(install) + " is installed; " + l.Text
 	}
 	l.Links = installDetails(in, r)
+	if l.Reason == v1alpha1.ReasonRequirementsNotMet && hasSucceeded(install) {
+		l.State = Failed // it was met when the release was installed, so nothing is on its way
+		l.remedies = []remedy.Action{{Text: "Have OLM install it again, which makes what is missing and keeps the custom " +
+			"resources that exist", Command: fmt.Sprintf("kubectl -n %s delete clusterserviceversion %s",
+			in.names().Namespace, install.Spec.Admission.Release.Bundle)}}
+	}
 	switch {
 	case staleSince(in.Cluster) != nil:
 		l = asOfThen([]Link{l})[0]
@@ -191,11 +198,23 @@ func installLink(in InstallInput) Link {
 	return l
 }
 
+// hasSucceeded tells whether the admitted release was installed with its settings, now or before.
+func hasSucceeded(install *v1alpha1.OperatorInstall) bool {
+	return install.Spec.Admission != nil && install.Status.SucceededHash == install.Spec.Admission.Hash
+}
+
 // installDetails are what the agent reports beside the state.
 func installDetails(in InstallInput, r reported) []Link {
 	var links []Link
 	if l, differs := notAtRelease(in); differs {
+		if l.Reason == v1alpha1.ReasonProgressing && !conditions.IsTrue(in.Install.Status.Conditions,
+			v1alpha1.ConditionReady) {
+			l.State = "" // the agent says why
+		}
 		links = append(links, l)
+	}
+	if in.Downstream == nil || in.Downstream.Err != nil { // otherwise the pods were read just now
+		links = append(links, problemLinks(in.Install)...)
 	}
 	for _, c := range in.Install.Status.Conditions {
 		switch c.Type {
@@ -214,6 +233,30 @@ func installDetails(in InstallInput, r reported) []Link {
 	return links
 }
 
+// problemLinks are why pods are not available, as the agent reports it. A container that is not ready may
+// only be starting.
+func problemLinks(install *v1alpha1.OperatorInstall) []Link {
+	states := map[string]State{remedy.NotReadyYet: Progressing, remedy.PodsNotRead: Degraded}
+	if conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionReady) {
+		states[remedy.NotReadyYet] = Degraded
+	}
+	var links []Link
+	for i, p := range install.Status.Problems {
+		text := "Deployment " + p.Deployment
+		if p.Pods > 0 {
+			text = phrase.Count(p.Pods, "pod") + " of " + text
+		}
+		if p.Container != "" {
+			text += ", container " + p.Container
+		}
+		text += ": " + cmp.Or(withoutStop(p.Message), p.Reason)
+		links = append(links, Link{State: cmp.Or(states[p.Reason], Failed), Reason: p.Reason, Text: text,
+			Evidence: []Evidence{{Object: reportedByInstall(install).object,
+				Field: fmt.Sprintf("status.problems[%d]", i), Observed: joined(p.Reason, p.Message)}}})
+	}
+	return links
+}
+
 // notAtRelease compares what is reported with what was admitted.
 func notAtRelease(in InstallInput) (Link, bool) {
 	a, status, object := in.Install.Spec.Admission, in.Install.Status, reportedByInstall(in.Install).object
@@ -227,7 +270,7 @@ func notAtRelease(in InstallInput) (Link, bool) {
 			Evidence: []Evidence{{Object: object, Field: "status.observedRevision",
 				Observed: fmt.Sprint(status.ObservedRevision)}},
 			stale: []Stale{{What: "the status of " + object, Why: text}}}, true
-	case status.SucceededHash != a.Hash || len(status.Path) > 0:
+	case !hasSucceeded(in.Install) || len(status.Path) > 0:
 		text := fmt.Sprintf("release %s has not been installed with the admitted settings yet", a.Release.Version)
 		if len(status.Path) > 0 {
 			text += "; to be installed: " + strings.Join(status.Path, ", ")
@@ -246,8 +289,8 @@ func driftLink(r reported, c metav1.Condition) Link {
 	case metav1.ConditionTrue:
 		return r.link(c, Degraded)
 	case metav1.ConditionFalse:
-		return Link{State: Healthy, Text: "what runs is the admitted bundle as configured", Evidence: r.evidence(c),
-			Check: "what runs is the admitted bundle as configured"}
+		const text = "the ClusterServiceVersion and its Deployments are those of the admitted bundle, as configured"
+		return Link{State: Healthy, Text: text, Evidence: r.evidence(c), Check: text}
 	}
 	l := r.link(c, Unknown)
 	if c.Reason == v1alpha1.ReasonNotCompared {
@@ -370,14 +413,14 @@ func budgetLinks(budgets []Budget) []Link {
 	var links []Link
 	for _, b := range budgets {
 		if len(b.Firing) > 0 {
-			links = append(links, Link{State: Degraded, Reason: remedy.AlertFiring,
+			links = append(links, Link{State: Degraded, Reason: remedy.AlertFiring, symptom: true,
 				Text: fmt.Sprintf("%s for %s%s: %s", phrase.Count(len(b.Firing), "firing alert"), b.SLI,
 					on(b.Cluster), strings.Join(b.Firing, ", "))})
 		}
 		switch {
 		case b.Left == nil:
 		case *b.Left <= 0:
-			links = append(links, Link{State: Degraded, Reason: remedy.BudgetSpent,
+			links = append(links, Link{State: Degraded, Reason: remedy.BudgetSpent, symptom: true,
 				Text: "the error budget of " + b.SLI + " is spent" + on(b.Cluster),
 				Evidence: []Evidence{{Object: "Prometheus", Field: "error budget of " + b.SLI,
 					Observed: fmt.Sprintf("%.1f %% left", 100**b.Left)}}})

@@ -248,8 +248,40 @@ func installFaults() map[string]fault {
 			in.Operator.Spec.ClusterSelector.MatchLabels = map[string]string{"env": "no value!"}
 			stall(&in.Operator.Status.Conditions, v1alpha1.ReasonInvalidSpec, "spec.clusterSelector is invalid")
 		}, Failed, v1alpha1.ReasonInvalidSpec, "", "spec.clusterSelector is invalid"},
+		"definition deleted": {func(in *InstallInput) {
+			stall(&in.Install.Status.Conditions, v1alpha1.ReasonRequirementsNotMet, "CustomResourceDefinition echoes is lost")
+			in.Downstream = nil
+			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
+		}, Failed, v1alpha1.ReasonRequirementsNotMet, "", "delete clusterserviceversion echo-operator.v1.1.0"},
+		"alert beside its cause": {func(in *InstallInput) {
+			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
+			set(&in.Install.Status.Conditions, v1alpha1.ConditionDrifted, true, v1alpha1.ReasonDrifted, "an image")
+		}, Degraded, v1alpha1.ReasonDrifted, "", "an image"},
+		"quota as reported": {func(in *InstallInput) {
+			notReady(&in.Install.Status.Conditions, v1alpha1.ReasonProgressing, "echo-operator.v1.1.0 is Installing")
+			in.Install.Status.SucceededHash = ""
+			in.Install.Status.Problems = []v1alpha1.WorkloadProblem{{Deployment: "echo-operator", Reason: "FailedCreate",
+				Message: "pods are forbidden: exceeded quota: none"}}
+			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
+			in.Downstream = nil
+		}, Failed, remedy.FailedCreate, "", "exceeded quota: none"},
+		"crash loop as reported": {func(in *InstallInput) {
+			notReady(&in.Install.Status.Conditions, v1alpha1.ReasonPodsUnavailable, "2 of 2 replicas are not available")
+			in.Install.Status.Problems = []v1alpha1.WorkloadProblem{{Deployment: "echo-operator", Container: "manager",
+				Reason: "CrashLoopBackOff", Message: "it ended with exit code 1: Error: cannot parse flag", Pods: 2}}
+			in.Downstream = nil
+		}, Failed, v1alpha1.ReasonPodsUnavailable, remedy.CrashLoopBackOff,
+			"2 pods of Deployment echo-operator, container manager: it ended with exit code 1: Error: cannot parse flag"},
+		"pods start, as reported": {func(in *InstallInput) {
+			notReady(&in.Install.Status.Conditions, v1alpha1.ReasonProgressing, "echo-operator.v1.1.0 is Installing")
+			in.Install.Status.SucceededHash = ""
+			in.Install.Status.Problems = []v1alpha1.WorkloadProblem{{Deployment: "echo-operator", Container: "manager",
+				Reason: "ContainerNotReady", Message: "it has not been started yet (ContainerCreating)", Pods: 1}}
+			in.Downstream = nil
+		}, Progressing, v1alpha1.ReasonProgressing, remedy.NotReadyYet, "it has not been started yet"},
 		"requirements not met": {func(in *InstallInput) {
 			notReady(&in.Install.Status.Conditions, v1alpha1.ReasonRequirementsNotMet, "ServiceAccount echo is missing")
+			in.Install.Status.SucceededHash = ""
 			notReady(&in.Operator.Status.Conditions, v1alpha1.ReasonClustersNotReady, "no longer Ready: prod-1")
 			in.Downstream = nil
 		}, Progressing, v1alpha1.ReasonRequirementsNotMet, "", "ServiceAccount echo is missing"},
@@ -322,7 +354,7 @@ func TestHealthyInstallListsWhatWasChecked(t *testing.T) {
 		t.Errorf("%s: %s", e.State, e.Summary)
 	}
 	for _, want := range []string{"the agent of the cluster reports, and reaches the API server of its cluster",
-		"what runs is the admitted bundle as configured", "the installed version is not blocked", "probe echo",
+		"the ClusterServiceVersion and its Deployments are those of the admitted bundle, as configured", "the installed version is not blocked", "probe echo",
 		"Deployment echo-operator", "the error budget of available on cluster prod-1"} {
 		if !slices.Contains(e.Checked, want) {
 			t.Errorf("%q is not among what was checked: %q", want, e.Checked)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines/workload"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
@@ -104,36 +105,25 @@ func podLink(p *corev1.Pod) Link {
 	return l
 }
 
-// waitReasons are the reasons of the table for those that Kubernetes gives for a
-// container that waits.
-var waitReasons = map[string]string{
-	"CrashLoopBackOff": remedy.CrashLoopBackOff, "ImagePullBackOff": remedy.ImagePull, "ErrImagePull": remedy.ImagePull,
-	"InvalidImageName": remedy.ImagePull, "ErrImageNeverPull": remedy.ImagePull,
-	"CreateContainerConfigError": remedy.ContainerConfig, "CreateContainerError": remedy.ContainerConfig,
-	"RunContainerError": remedy.ContainerFailed,
-}
-
 // containerLink says what is wrong with a container; bad is false where nothing
 // is.
 func containerLink(object string, c corev1.ContainerStatus) (l Link, bad bool) {
-	l = Link{State: Failed}
+	reason := workload.ReasonOf(c)
+	if reason == "" {
+		return Link{}, false
+	}
+	l = Link{State: Failed, Reason: reason}
 	switch {
 	case c.State.Waiting != nil:
-		w := c.State.Waiting
-		l.Reason = waitReasons[w.Reason]
-		if l.Reason == "" { // such as ContainerCreating or PodInitializing
-			l.State, l.Reason = Progressing, remedy.NotReadyYet
+		if reason == workload.NotReadyYet { // such as ContainerCreating or PodInitializing
+			l.State = Progressing
 		}
-		l.Text = fmt.Sprintf("container %s waits: %s", c.Name, joined(w.Reason, w.Message))
-	case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
-		l.Reason = remedy.ContainerFailed
+		l.Text = fmt.Sprintf("container %s waits: %s", c.Name, joined(c.State.Waiting.Reason, c.State.Waiting.Message))
+	case c.State.Terminated != nil:
 		l.Text = fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode,
 			joined(c.State.Terminated.Reason, c.State.Terminated.Message))
-	case !c.Ready && c.State.Running != nil:
-		l.State, l.Reason = Failed, remedy.NotReadyYet
-		l.Text = fmt.Sprintf("container %s runs and is not ready", c.Name)
 	default:
-		return Link{}, false
+		l.Text = fmt.Sprintf("container %s runs and is not ready", c.Name)
 	}
 	if last := c.LastTerminationState.Terminated; last != nil {
 		l.Text += fmt.Sprintf("; it ended before with exit code %d (%d restarts): %s", last.ExitCode, c.RestartCount,

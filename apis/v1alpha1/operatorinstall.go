@@ -242,6 +242,13 @@ type OperatorInstallStatus struct {
 	// +optional
 	Path []string `json:"path,omitempty"`
 
+	// Problems are why pods of the operator are not available, the likeliest cause first: the
+	// first 8. They are read from the pods, not from their logs.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	Problems []WorkloadProblem `json:"problems,omitempty"`
+
 	// Correction is what the agent put back last; absent where that was never needed.
 	// +optional
 	Correction *DriftCorrection `json:"correction,omitempty"`
@@ -264,6 +271,34 @@ type OperatorInstallStatus struct {
 	// OLM holds the details of an operator that OLM v0 installs.
 	// +optional
 	OLM *OLMStatus `json:"olm,omitempty"`
+}
+
+// WorkloadProblem is a cause for which pods of a Deployment are not available.
+type WorkloadProblem struct {
+	// Deployment in the operator's namespace.
+	// +kubebuilder:validation:MaxLength=253
+	Deployment string `json:"deployment"`
+
+	// Container that it concerns; absent where that is the whole pod.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Container string `json:"container,omitempty"`
+
+	// Reason is one of FailedCreate, Unschedulable, ImagePull, ContainerConfig, CrashLoopBackOff,
+	// ContainerFailed, ContainerNotReady and PodsNotRead.
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+
+	// Message has what Kubernetes says of it: the quota that is exceeded, the image, how the container
+	// ended, the probe that does not succeed.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Pods is how many pods have it; absent where none was made.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Pods int32 `json:"pods,omitempty"`
 }
 
 // DriftCorrection counts how often the agent put fields back. Once it has done so

@@ -30,6 +30,7 @@ import (
 //
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;services;persistentvolumeclaims,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=operatorgroups;catalogsources;subscriptions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=installplans,verbs=get;list;watch;patch;delete
@@ -48,6 +49,7 @@ func LocalCache() cache.Options {
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: notCopied, Transform: stripCSV},
 			&operatorsv1alpha1.InstallPlan{}:           {Transform: stripInstallPlan},
 			&appsv1.Deployment{}:                       {Label: ofOLM},
+			definitionMeta():                           {Transform: stripMeta},
 		},
 	}
 }
@@ -129,6 +131,15 @@ func stripInstallPlan(object any) (any, error) {
 		}
 	}
 	return p, nil
+}
+
+// stripMeta keeps the name of an object of which nothing else is read.
+func stripMeta(object any) (any, error) {
+	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
+		o.ObjectMeta = slimMeta(o.ObjectMeta)
+		o.Labels = nil
+	}
+	return object, nil
 }
 
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {

@@ -6,10 +6,13 @@ package olmv0
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +21,40 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
 )
 
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+
+const kindDefinition = "CustomResourceDefinition"
+
+// definitionMeta is a CustomResourceDefinition of which only the metadata is read and cached: a cluster has hundreds
+// of them.
+func definitionMeta() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind(kindDefinition))
+	return object
+}
+
+// readUndefined looks for definitions that the installed CSV owns and that are not there. One that the cache does not
+// have is looked up on the API server: the caches of different kinds run ahead of each other.
+func (r *reader) readUndefined(ctx context.Context) error {
+	csv, ok := r.observation.Cluster.Installed()
+	if !ok {
+		return nil
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(r.observation.owned[csv.Name]))) {
+		key := client.ObjectKey{Name: name}
+		err := r.local.Get(ctx, key, definitionMeta())
+		if apierrors.IsNotFound(err) {
+			err = r.live.Get(ctx, key, definitionMeta())
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			r.observation.Cluster.Undefined = append(r.observation.Cluster.Undefined, name)
+		case err != nil:
+			return fmt.Errorf("get CustomResourceDefinition %s: %w", name, err)
+		}
+	}
+	return nil
+}
 
 // OwnedDefinitions returns the CustomResourceDefinitions that a ClusterServiceVersion
 // owns, as the cluster has them; one that the cluster does not have is left out. The
@@ -52,7 +88,7 @@ func OwnedDefinitions(ctx context.Context, live client.Reader, namespace, csvNam
 func Definition(ctx context.Context, live client.Reader, name string) (*apiextensionsv1.CustomResourceDefinition,
 	error) {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind(kindDefinition))
 	if err := live.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
 		return nil, fmt.Errorf("get CustomResourceDefinition %s: %w", name, err)
 	}
@@ -73,7 +109,7 @@ func (e *Engine) readStored(ctx context.Context, o *Observation, install *v1alph
 		return nil, nil
 	}
 	stored := rollback.Stored{}
-	for _, name := range o.definitions {
+	for _, name := range slices.Concat(slices.Collect(maps.Values(o.owned))...) {
 		if _, known := stored[name]; known {
 			continue
 		}

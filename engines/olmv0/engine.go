@@ -107,8 +107,8 @@ type Observation struct {
 	backups []v1alpha1.OperatorBackup
 	// ownedKinds are the kinds of custom resources that the CSVs own.
 	ownedKinds []schema.GroupVersionKind
-	// definitions are the names of the CustomResourceDefinitions that the CSVs own.
-	definitions []string
+	// owned are the names of the CustomResourceDefinitions that CSVs own, by the name of the CSV.
+	owned map[string][]string
 }
 
 // Plan decides what to do next.
@@ -142,7 +142,7 @@ func (e *Engine) Observe(ctx context.Context, install *v1alpha1.OperatorInstall)
 	}
 	for _, read := range []func(context.Context) error{
 		r.readOperatorGroups, r.readCatalogSource, r.readSubscriptions, r.readInstallPlans, r.readCSVs,
-		r.readDeployments,
+		r.readUndefined, r.readDeployments,
 	} {
 		if err := read(ctx); err != nil {
 			return nil, err
@@ -156,7 +156,7 @@ func (e *Engine) Observe(ctx context.Context, install *v1alpha1.OperatorInstall)
 }
 
 func (e *Engine) reader(install *v1alpha1.OperatorInstall) *reader {
-	o := &Observation{rendered: map[string]*unstructured.Unstructured{}}
+	o := &Observation{rendered: map[string]*unstructured.Unstructured{}, owned: map[string][]string{}}
 	if state, ok := e.Views.State(viewKey(install)); ok {
 		o.View = plan.View{Hash: state.Hash, Address: state.Addr, Idle: state.Idle}
 	}

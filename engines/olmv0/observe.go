@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
+	"github.com/bellwether-dev/bellwether/engines/workload"
 )
 
 // reader fills an Observation.
@@ -324,7 +326,11 @@ func (r *reader) addCSV(live *operatorsv1alpha1.ClusterServiceVersion) {
 		Object: objectOf(live), Name: live.Name, Version: live.Spec.Version.String(), Phase: string(live.Status.Phase),
 		Reason:  string(live.Status.Reason),
 		Message: live.Status.Message, Replaces: live.Spec.Replaces, Created: live.CreationTimestamp.Time,
-		Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours, Missing: missing(live),
+		Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours,
+		Missing: requirements(live, unmet),
+		Lost: requirements(live, func(r operatorsv1alpha1.RequirementStatus) bool {
+			return unmet(r) && brings(live, r)
+		}),
 	}
 	if live.Status.LastTransitionTime != nil {
 		observed.Since = live.Status.LastTransitionTime.Time
@@ -333,16 +339,26 @@ func (r *reader) addCSV(live *operatorsv1alpha1.ClusterServiceVersion) {
 	r.addOwnedKinds(live)
 }
 
-// missing words the requirements of a CSV that are not met.
-func missing(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
+// requirements words those requirements of a CSV that are asked for.
+func requirements(csv *operatorsv1alpha1.ClusterServiceVersion,
+	which func(operatorsv1alpha1.RequirementStatus) bool) []string {
 	var all []string
 	for _, r := range csv.Status.RequirementStatus {
-		if unmet(r) {
+		if which(r) {
 			all = append(all, fmt.Sprintf("%s %s (%s)", r.Kind, r.Name, cmp.Or(r.Message, string(r.Status))))
 		}
 	}
 	slices.Sort(all)
 	return all
+}
+
+// brings tells whether a requirement is met by what comes with the CSV: its accounts with their rights, and the
+// definitions that it owns.
+func brings(csv *operatorsv1alpha1.ClusterServiceVersion, r operatorsv1alpha1.RequirementStatus) bool {
+	return r.Kind == "ServiceAccount" || slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned,
+		func(crd operatorsv1alpha1.CRDDescription) bool {
+			return r.Kind == kindDefinition && r.Name == crd.Name
+		})
 }
 
 func unmet(r operatorsv1alpha1.RequirementStatus) bool {
@@ -385,16 +401,39 @@ func (r *reader) readDeployments(ctx context.Context) error {
 			wanted = *live.Spec.Replicas
 		}
 		r.observation.deployments = append(r.observation.deployments, live)
-		r.observation.Cluster.Deployments = append(r.observation.Cluster.Deployments, plan.Deployment{
+		observed := plan.Deployment{
 			Object: objectOf(live), Name: live.Name, Replicas: wanted,
 			Unavailable: max(wanted-live.Status.AvailableReplicas, 0),
 			Configured: live.Status.ObservedGeneration >= live.Generation &&
 				isConfigured(live.Spec.Template.Spec, r.data.Config),
-		})
+		}
+		if observed.Unavailable > 0 {
+			observed.Problems = r.problems(ctx, live)
+		}
+		r.observation.Cluster.Deployments = append(r.observation.Cluster.Deployments, observed)
 	}
 	slices.SortFunc(r.observation.Cluster.Deployments,
 		func(a, b plan.Deployment) int { return strings.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// maxPods of one Deployment are read to say why they are not available.
+const maxPods = 50
+
+// problems says why pods of a Deployment are not available. Pods are not cached: a cluster has many, and those
+// of operators have no label in common.
+func (r *reader) problems(ctx context.Context, d *appsv1.Deployment) []v1alpha1.WorkloadProblem {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return []v1alpha1.WorkloadProblem{workload.NotRead(d, err)}
+	}
+	var pods corev1.PodList
+	err = r.live.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector},
+		client.Limit(maxPods))
+	if err != nil {
+		return append(workload.Problems(d, nil), workload.NotRead(d, err))
+	}
+	return workload.Problems(d, pods.Items)
 }
 
 // readOtherNamespaces looks for the package's CSVs in other namespaces.
@@ -418,7 +457,7 @@ func (r *reader) readOtherNamespaces(ctx context.Context) error {
 // addOwnedKinds notes the kinds of custom resources that a CSV owns.
 func (r *reader) addOwnedKinds(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
-		r.observation.definitions = append(r.observation.definitions, crd.Name)
+		r.observation.owned[csv.Name] = append(r.observation.owned[csv.Name], crd.Name)
 		_, group, _ := strings.Cut(crd.Name, ".")
 		r.observation.ownedKinds = append(r.observation.ownedKinds,
 			schema.GroupVersionKind{Group: group, Version: crd.Version, Kind: crd.Kind})

@@ -13,13 +13,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -123,7 +126,19 @@ func (w *Watcher) watch() error {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
 	}
+	err := w.Controller.Watch(source.Kind(w.Local.GetCache(), definitionMeta(),
+		handler.TypedEnqueueRequestsFromMapFunc(w.allInstalls), whenDeleted))
+	if err != nil {
+		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
+	}
 	return nil
+}
+
+// whenDeleted selects deletions. That a definition is deleted is rare, and concerns whatever owns it.
+var whenDeleted = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
+	CreateFunc:  func(event.TypedCreateEvent[*metav1.PartialObjectMetadata]) bool { return false },
+	UpdateFunc:  func(event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool { return false },
+	GenericFunc: func(event.TypedGenericEvent[*metav1.PartialObjectMetadata]) bool { return false },
 }
 
 func objectOfKind(kind schema.GroupVersionKind) *unstructured.Unstructured {
@@ -134,15 +149,25 @@ func objectOfKind(kind schema.GroupVersionKind) *unstructured.Unstructured {
 
 // installsIn maps an object to the installs whose operator is in its namespace.
 func (w *Watcher) installsIn(ctx context.Context, object client.Object) []reconcile.Request {
+	return w.installs(ctx, func(oi *v1alpha1.OperatorInstall) bool {
+		return oi.Spec.Admission != nil && oi.Spec.Admission.Release.TargetNamespace() == object.GetNamespace()
+	})
+}
+
+func (w *Watcher) allInstalls(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
+	return w.installs(ctx, func(*v1alpha1.OperatorInstall) bool { return true })
+}
+
+func (w *Watcher) installs(ctx context.Context, which func(*v1alpha1.OperatorInstall) bool) []reconcile.Request {
 	var installs v1alpha1.OperatorInstallList
 	if err := w.Hub.List(ctx, &installs); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list OperatorInstalls")
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, oi := range installs.Items {
-		if oi.Spec.Admission != nil && oi.Spec.Admission.Release.TargetNamespace() == object.GetNamespace() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&oi)})
+	for i := range installs.Items {
+		if which(&installs.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&installs.Items[i])})
 		}
 	}
 	return requests

@@ -3,6 +3,8 @@
 
 package remedy
 
+import "github.com/bellwether-dev/bellwether/engines/workload"
+
 // Reasons that are on no condition of the API: they follow from comparing
 // objects.
 const (
@@ -31,16 +33,16 @@ const (
 	UnknownReason = "UnknownReason"
 )
 
-// Reasons that follow from the operator's workload. Those of containers and
-// ReplicaSets are spelled as Kubernetes spells them.
+// Reasons that follow from the operator's workload.
 const (
-	CrashLoopBackOff = "CrashLoopBackOff"
-	ImagePull        = "ImagePull"
-	ContainerConfig  = "ContainerConfig"
-	ContainerFailed  = "ContainerFailed"
-	NotReadyYet      = "ContainerNotReady"
-	Unschedulable    = "Unschedulable"
-	FailedCreate     = "FailedCreate"
+	CrashLoopBackOff = workload.CrashLoopBackOff
+	ImagePull        = workload.ImagePull
+	ContainerConfig  = workload.ContainerConfig
+	ContainerFailed  = workload.ContainerFailed
+	NotReadyYet      = workload.NotReadyYet
+	Unschedulable    = workload.Unschedulable
+	FailedCreate     = workload.FailedCreate
+	PodsNotRead      = workload.PodsNotRead
 	ObjectMissing    = "ObjectMissing"
 )
 
@@ -99,7 +101,7 @@ func compared() []Remedy {
 	}
 }
 
-func workload() []Remedy {
+func workloads() []Remedy {
 	logs := run("Read the log of the container's last run", "kubectl -n NAMESPACE logs deploy/NAME --previous")
 	return []Remedy{
 		{Reason: CrashLoopBackOff, Means: "A container of the operator ends again and again.", Do: []Action{logs,
@@ -127,6 +129,11 @@ func workload() []Remedy {
 			do("Correct what the message names: often a ResourceQuota, a missing ServiceAccount, or an admission " +
 				"webhook that refuses the pod.")}, Next: "Kubernetes tries to create the pod again, with a growing " +
 			"delay."},
+		{Reason: PodsNotRead, Means: "The agent could not read the operator's pods, so it is not known why they are not " +
+			"available.", Do: []Action{
+			do("If the message says that it is forbidden, upgrade the agent's chart: its role has to list pods."),
+			run("Look at the pods", "kubectl -n NAMESPACE get pods")},
+			Next: "The agent reads them again within half a minute."},
 		{Reason: ObjectMissing, Means: "An object that OLM should have created does not exist.", Do: []Action{
 			run("If this lasts more than a few minutes, read the log of OLM",
 				"kubectl -n olm logs deploy/olm-operator")},

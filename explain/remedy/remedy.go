@@ -142,7 +142,7 @@ func All() []Remedy {
 
 // Observed returns the remedies for reasons that are on no condition of the API:
 // what comparing objects shows, and what Kubernetes says of pods.
-func Observed() []Remedy { return slices.Concat(compared(), workload()) }
+func Observed() []Remedy { return slices.Concat(compared(), workloads()) }
 
 var byReason = index()
 

@@ -502,9 +502,12 @@ func olmStages() []Remedy {
 			do("Check that the cluster can pull the image that the message names, and that OLM has the pull secret.")},
 			Next: "The agent tries it again, with a growing delay."},
 		{Reason: v1alpha1.ReasonRequirementsNotMet, Means: "The ClusterServiceVersion waits for an API, a CRD or a " +
-			"permission that the cluster does not have.", Do: []Action{
-			run("Provide what the message names. This lists every requirement",
-				"bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE")},
+			"permission that the cluster does not have, or has lost a CRD, an account or a permission that came with it.",
+			Do: []Action{
+				run("If the message says that it was lost, have OLM install it again. Custom resources that still exist are "+
+					"kept, those of a deleted CRD are gone", "kubectl -n NAMESPACE delete clusterserviceversion NAME"),
+				run("Otherwise provide what the message names. This lists every requirement",
+					"bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE")},
 			Next: "OLM continues as soon as the requirements are met."},
 		{Reason: v1alpha1.ReasonCSVFailed, Means: "The ClusterServiceVersion failed. The most frequent cause is a " +
 			"Deployment of the operator that does not become available.", Do: []Action{
@@ -517,7 +520,8 @@ func olmStages() []Remedy {
 
 func installed() []Remedy {
 	return []Remedy{
-		{Reason: v1alpha1.ReasonInSync, Means: "What runs is the admitted bundle as configured."},
+		{Reason: v1alpha1.ReasonInSync, Means: "The ClusterServiceVersion and its Deployments are those of the admitted bundle, as " +
+			"configured."},
 		{Reason: v1alpha1.ReasonDrifted, Means: "Somebody changed what OLM installed. The message names the fields " +
 			"that differ.", Do: []Action{
 			do("Undo the change on the cluster, or set spec.install.drift of the ManagedOperator to Correct to have " +

@@ -40,7 +40,7 @@ func (p *pass) count() {
 	status.Versions = mostUsed(versions)
 	status.Rollout = nil
 	if p.newest != nil {
-		status.Clusters.Updated = p.updated(p.newest.Spec.Release.Hash())
+		status.Clusters.Updated = p.updated(p.newest.Spec.Release)
 		status.Rollout = &v1alpha1.RolloutSummary{
 			Name: p.newest.Name, Revision: p.newest.Spec.Revision,
 			Phase: cmp.Or(p.newest.Status.Phase, v1alpha1.RolloutPending), StrategyOutdated: p.isStrategyOutdated(),
@@ -48,10 +48,25 @@ func (p *pass) count() {
 	}
 }
 
-func (p *pass) updated(hash string) int32 {
-	var n int32
+// succeeded counts the selected clusters on which a release was ever installed with its settings, whatever has
+// become of it.
+func (p *pass) succeeded(release v1alpha1.Release) int {
+	n, hash := 0, release.Hash()
 	for name := range p.selected {
 		if install, found := p.byName[name]; found && install.SucceededHash == hash {
+			n++
+		}
+	}
+	return n
+}
+
+// updated counts the selected clusters on which a release was installed with its settings and, as the agent last
+// saw it, is installed still.
+func (p *pass) updated(release v1alpha1.Release) int32 {
+	n, hash := int32(0), release.Hash()
+	for name := range p.selected {
+		if install, found := p.byName[name]; found && install.SucceededHash == hash &&
+			install.Installed.Name == release.Bundle {
 			n++
 		}
 	}
@@ -137,7 +152,7 @@ func (p *pass) summarizeSucceeded(release v1alpha1.Release) conditions.Summary {
 			outdated = append(outdated, name)
 		}
 	}
-	text := fmt.Sprintf("%d of %d clusters run %s", p.updated(hash), len(p.selected), release.Version)
+	text := fmt.Sprintf("%d of %d clusters run %s", p.updated(release), len(p.selected), release.Version)
 	if len(deferred) > 0 {
 		text += fmt.Sprintf("; deferred because offline or paused: %s", phrase.First(sorted(deferred), maxNamed))
 	}

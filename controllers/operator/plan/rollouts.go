@@ -33,7 +33,7 @@ func (p *pass) needsRollout(release v1alpha1.Release) bool {
 		return p.newest.Spec.Abort.Superseded
 	case p.newest.Spec.Rollback != nil:
 		// It took only some clusters to the release, which the others are to run too.
-		return p.newest.Status.Phase.Ended() && p.updated(release.Hash()) < int32(len(p.selected))
+		return p.newest.Status.Phase.Ended() && p.succeeded(release) < len(p.selected)
 	default:
 		return p.hasNewPath(release)
 	}
@@ -87,7 +87,7 @@ func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 	p.decision.Status.Rollout = &v1alpha1.RolloutSummary{
 		Name: p.decision.Create.Name, Revision: p.decision.Create.Spec.Revision, Phase: v1alpha1.RolloutPending,
 	}
-	p.decision.Status.Clusters.Updated = p.updated(release.Hash())
+	p.decision.Status.Clusters.Updated = p.updated(release)
 	return waiting(v1alpha1.ReasonProgressing,
 		fmt.Sprintf("rollout %s to %s starts", p.decision.Create.Name, release.Version))
 }

@@ -22,6 +22,9 @@ func newDecision(in Input) *decision {
 	if csv, ok := in.Cluster.Installed(); ok {
 		d.Report.Installed = &v1alpha1.InstalledVersion{Bundle: csv.Name, Version: csv.Version}
 	}
+	for _, deployment := range in.Cluster.Deployments {
+		d.Report.Problems = append(d.Report.Problems, deployment.Problems...)
+	}
 	d.Report.OLM, d.Report.Correction = details(in), in.Install.Status.Correction
 	return d
 }

@@ -22,7 +22,7 @@ func (d *decision) compare(in Input) {
 		d.Report.Drift = in.notCompared()
 		return
 	}
-	if !d.Report.Complete && !in.hasSucceeded() {
+	if !in.runsTarget() && !in.hasSucceeded() {
 		return
 	}
 	of := map[string][]string{}

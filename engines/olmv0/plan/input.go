@@ -95,6 +95,8 @@ type Cluster struct {
 	// Elsewhere holds CSVs of the same package in other namespaces, as
 	// "namespace/name".
 	Elsewhere []string
+	// Undefined are the CustomResourceDefinitions that the installed CSV owns and that are not there, sorted.
+	Undefined []string
 	// Deployments that the installed CSV made.
 	Deployments []Deployment
 	// Drifted are the fields of the installed CSV and of its Deployments that differ
@@ -245,8 +247,10 @@ type CSV struct {
 	Created  time.Time
 	// Since is when it entered its phase.
 	Since time.Time
-	// Missing names the requirements that are not met.
+	// Missing names the requirements that are not met, and Lost those of them that the bundle itself
+	// brings.
 	Missing  []string
+	Lost     []string
 	Deleting bool
 	// Ours says that it belongs to the package.
 	Ours bool
@@ -260,6 +264,8 @@ type Deployment struct {
 	// not available.
 	Replicas    int32
 	Unavailable int32
+	// Problems are why they are not.
+	Problems []v1alpha1.WorkloadProblem
 	// Configured says that its pods have the install settings' configuration.
 	Configured bool
 }

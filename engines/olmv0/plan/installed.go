@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ func (d *decision) installed(in Input) *finding {
 	if csv.Reason != "" {
 		state += " (" + csv.Reason + "): " + strings.TrimSuffix(csv.Message, ".")
 	}
+	if f := in.lost(); f != nil {
+		return f
+	}
 	switch {
 	case len(csv.Missing) > 0 && csv.Phase == string(operatorsv1alpha1.CSVPhasePending):
 		return &finding{stalled: in.Now.Sub(csv.Since) >= requirementsGrace, reason: v1alpha1.ReasonRequirementsNotMet,
@@ -60,6 +64,37 @@ func (d *decision) installed(in Input) *finding {
 	return nil
 }
 
+// lost says what a release that has succeeded had then and has no longer; nil where that is nothing. OLM
+// makes it again only with the ClusterServiceVersion. A definition was looked up on the cluster; of everything else
+// OLM says so, which may be about a moment ago.
+func (in Input) lost() *finding {
+	csv, ok := in.Cluster.Installed()
+	if !ok || !in.hasSucceeded() || csv.Name != in.Install.Spec.Admission.Release.Bundle || csv.Deleting {
+		return nil
+	}
+	var all []string
+	for _, name := range in.Cluster.Undefined {
+		all = append(all, fmt.Sprintf("CustomResourceDefinition %s (deleted, and with it all its custom resources)", name))
+	}
+	if csv.Phase == string(operatorsv1alpha1.CSVPhasePending) {
+		for _, what := range csv.Lost {
+			if !slices.ContainsFunc(in.Cluster.Undefined, func(name string) bool {
+				return strings.HasPrefix(what, "CustomResourceDefinition "+name+" ")
+			}) {
+				all = append(all, what)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	stalled := len(in.Cluster.Undefined) > 0 || in.Now.Sub(csv.Since) >= requirementsGrace
+	return &finding{stalled: stalled, reason: v1alpha1.ReasonRequirementsNotMet, recheck: recheckProblem,
+		message: fmt.Sprintf("%s has lost what came with it: %s. OLM makes it again when ClusterServiceVersion %s/%s is "+
+			"deleted: the operator is installed again then, and the custom resources that still exist are kept.",
+			csv.Name, strings.Join(all, "; "), in.Install.Spec.Admission.Release.TargetNamespace(), csv.Name)}
+}
+
 // interrupted explains a CSV that is neither Succeeded nor Failed. If the admitted
 // release has succeeded before, that is no progress: OLM installs it again because
 // its Deployments are not available.
@@ -67,6 +102,12 @@ func (in Input) interrupted(state string) *finding {
 	if f := in.unhealthy(); f != nil && in.hasSucceeded() {
 		f.message += " " + state + "."
 		return f
+	}
+	for _, d := range in.Cluster.Deployments {
+		if why := d.why(); why != "" {
+			state += "; Deployment " + d.Name + why
+			break
+		}
 	}
 	return &finding{reason: v1alpha1.ReasonProgressing, message: state + ".", recheck: recheckProblem}
 }

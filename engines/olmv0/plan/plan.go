@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -81,7 +82,7 @@ func stages() []stage {
 
 func (d *decision) install(in Input) {
 	d.Report.Path = in.Offer.Path
-	d.Report.Complete = in.runsTarget()
+	d.Report.Complete = in.runsTarget() && in.foreignImage() == ""
 	// Where the Subscription is to be applied anyway, the record goes with it.
 	if sub, ok := in.Cluster.subscription(); ok && sub.InSync && sub.Outdated {
 		d.apply(KindSubscription, "")
@@ -151,11 +152,10 @@ func (d *decision) conclude(in Input, f *finding) {
 	d.recheck(recheckSteady)
 }
 
-// describe reports a finding. That an operator is scaled to zero asks for no person
-// while the agent puts that back.
+// describe reports a finding. What the agent puts back asks for no person meanwhile.
 func (d *decision) describe(f *finding) *engines.Finding {
 	report := f.report()
-	if f.reason == v1alpha1.ReasonScaledToZero && d.Report.IsCorrecting() {
+	if (f.reason == v1alpha1.ReasonScaledToZero || f.reason == v1alpha1.ReasonDrifted) && d.Report.IsCorrecting() {
 		report.Problem = false
 		report.Message += " The agent is restoring what the bundle asks for."
 	}
@@ -175,12 +175,31 @@ func (in Input) runsTarget() bool {
 // unfinished explains an install whose stages all passed and that does not run
 // its target yet.
 func (in Input) unfinished() *finding {
+	if field := in.foreignImage(); field != "" {
+		return &finding{stalled: true, reason: v1alpha1.ReasonDrifted, recheck: recheckProblem, message: fmt.Sprintf(
+			"%s was changed to run another image (%s), so this is not the admitted release. Set the image back, or "+
+				"change the bundle.", in.Install.Spec.Admission.Release.Bundle, field)}
+	}
 	if !areConfigured(in.Cluster.Deployments) {
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckProblem,
 			message: "Waiting for OLM to apply spec.config of the Subscription to the operator's Deployments."}
 	}
 	return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
 		message: in.Install.Spec.Admission.Release.Bundle + " is being installed."}
+}
+
+// foreignImage is the field of the installed CSV that names another image than the bundle; empty where none
+// does. OLM makes the Deployments from it.
+func (in Input) foreignImage() string {
+	if !in.Cluster.Compared {
+		return ""
+	}
+	for _, f := range in.Cluster.Drifted {
+		if f.Kind == KindCSV && strings.HasSuffix(f.Path, ".image") {
+			return f.Path
+		}
+	}
+	return ""
 }
 
 func areConfigured(deployments []Deployment) bool {
@@ -192,9 +211,12 @@ func areConfigured(deployments []Deployment) bool {
 	return true
 }
 
-// unhealthy says which Deployment of the installed CSV lacks pods; nil where none
-// does.
+// unhealthy says what the installed CSV has lost, or which of its Deployments lacks pods; nil where
+// nothing is wrong.
 func (in Input) unhealthy() *finding {
+	if f := in.lost(); f != nil {
+		return f
+	}
 	namespace := in.Install.Spec.Admission.Release.TargetNamespace()
 	for _, d := range in.Cluster.Deployments {
 		if expected := in.expectedReplicas(d.Name); d.Replicas == 0 && expected > 0 {
@@ -206,8 +228,8 @@ func (in Input) unhealthy() *finding {
 		}
 		if d.Unavailable > 0 {
 			return &finding{reason: v1alpha1.ReasonPodsUnavailable, recheck: recheckProblem, message: fmt.Sprintf(
-				"%d of %d replicas of Deployment %s/%s are not available.", d.Unavailable, d.Replicas,
-				namespace, d.Name)}
+				"%d of %d replicas of Deployment %s/%s are not available%s.", d.Unavailable, d.Replicas,
+				namespace, d.Name, d.why())}
 		}
 	}
 	if !in.isExpected() {
@@ -220,6 +242,22 @@ func (in Input) unhealthy() *finding {
 		}
 	}
 	return nil
+}
+
+// why is the first problem of a Deployment's pods, to follow a clause.
+func (d Deployment) why() string {
+	if len(d.Problems) == 0 {
+		return ""
+	}
+	p := d.Problems[0]
+	text := ": " + p.Reason
+	if p.Container != "" {
+		text += " of container " + p.Container
+	}
+	if p.Message != "" {
+		text += ": " + strings.TrimSuffix(p.Message, ".")
+	}
+	return text
 }
 
 // expectedReplicas are those that the bundle asks for: one where that is not

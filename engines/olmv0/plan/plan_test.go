@@ -700,6 +700,42 @@ func TestNext(t *testing.T) {
 			with(running("Succeeded"), func(in *Input) { in.Cluster.Deployments[0].Unavailable = 1 }),
 			want{Reason: v1alpha1.ReasonPodsUnavailable},
 		},
+		"a definition was deleted": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
+				in.Cluster.Undefined = []string{"things.example.com"}
+			}),
+			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+		},
+		"a definition was deleted while the catalog cannot be read": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
+				in.Cluster.Undefined = []string{"things.example.com"}
+				in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonCatalogUnreachable}}
+			}),
+			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"a definition is not there yet": {
+			with(running("Installing"), func(in *Input) { in.Cluster.Undefined = []string{"things.example.com"} }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
+		},
+		"its account was deleted just now": {
+			with(running("Pending"), func(in *Input) {
+				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
+				in.Cluster.CSVs[0].Missing = []string{"ServiceAccount echo (NotPresent)"}
+				in.Cluster.CSVs[0].Lost = in.Cluster.CSVs[0].Missing
+			}),
+			want{Reason: v1alpha1.ReasonRequirementsNotMet, Failing: v1alpha1.ConditionInstalled},
+		},
+		"its account was deleted": {
+			with(running("Pending"), func(in *Input) {
+				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
+				in.Cluster.CSVs[0].Since = now.Add(-2 * time.Minute)
+				in.Cluster.CSVs[0].Missing = []string{"ServiceAccount echo (NotPresent)"}
+				in.Cluster.CSVs[0].Lost = in.Cluster.CSVs[0].Missing
+			}),
+			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+		},
 		"OLM waits for the pods of a release that has succeeded": {
 			with(running("Installing"), func(in *Input) {
 				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
@@ -1003,6 +1039,69 @@ func TestDriftOfReleaseThatSucceeded(t *testing.T) {
 			drifted := conditions.Get(status.Conditions, v1alpha1.ConditionDrifted)
 			if drifted.Status != test.want {
 				t.Errorf("Drifted is %+v, want status %q", drifted, test.want)
+			}
+		})
+	}
+}
+
+// TestAForeignImageIsNoSuccess: somebody changes the image in the ClusterServiceVersion while a release is installed.
+func TestAForeignImageIsNoSuccess(t *testing.T) {
+	for name, test := range map[string]struct {
+		field     drift.Field
+		policy    v1alpha1.DriftPolicy
+		succeeded bool
+		want      want
+	}{
+		"in the ClusterServiceVersion": {drift.Field{Kind: KindCSV, Name: v1,
+			Path: "spec.install.spec.deployments[echo].spec.template.spec.containers[manager].image"}, "", false,
+			want{Reason: v1alpha1.ReasonDrifted, Stalled: true}},
+		"and the agent puts it back": {drift.Field{Kind: KindCSV, Name: v1,
+			Path: "spec.install.spec.deployments[echo].spec.template.spec.containers[manager].image"},
+			v1alpha1.DriftCorrect, false,
+			want{Actions: []Action{act(Correct, KindCSV, v1)}, Reason: v1alpha1.ReasonDrifted}},
+		"another field": {drift.Field{Kind: KindCSV, Name: v1, Path: "spec.install.spec.deployments[echo].spec.replicas"},
+			"", true, want{Reason: v1alpha1.ReasonSucceeded}},
+		"a webhook of the cluster changes the Deployment": {drift.Field{Kind: KindDeployment, Name: "echo",
+			Path: "spec.template.spec.containers[manager].image"}, "", true, want{Reason: v1alpha1.ReasonSucceeded}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := running("Succeeded")
+			in.Install.Spec.Drift = test.policy
+			in.Cluster.Compared, in.Cluster.Drifted = true, []drift.Field{test.field}
+			p, status := decide(in)
+			if diff := cmp.Diff(test.want, got(p, status)); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+			if succeeded := status.SucceededHash != ""; succeeded != test.succeeded {
+				t.Errorf("counts as success: %v, want %v", succeeded, test.succeeded)
+			}
+			if !conditions.IsTrue(status.Conditions, v1alpha1.ConditionDrifted) {
+				t.Error("the drift is not reported")
+			}
+		})
+	}
+}
+
+// TestReportedProblems: why pods are not available is in the status, and the first cause in the message.
+func TestReportedProblems(t *testing.T) {
+	for name, phase := range map[string]string{"runs": "Succeeded", "is installed": "Installing"} {
+		t.Run(name, func(t *testing.T) {
+			in := running(phase)
+			in.Cluster.Deployments[0].Unavailable = 1
+			in.Cluster.Deployments[0].Problems = []v1alpha1.WorkloadProblem{{Deployment: "echo", Container: "manager",
+				Reason: "ImagePull", Message: "the image example.com/echo:v9 cannot be pulled", Pods: 1}}
+			_, status := decide(in)
+			if diff := cmp.Diff(in.Cluster.Deployments[0].Problems, status.Problems); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			const want = "ImagePull of container manager: the image example.com/echo:v9 cannot be pulled."
+			if ready := conditions.Get(status.Conditions, v1alpha1.ConditionReady); !strings.HasSuffix(ready.Message, want) {
+				t.Errorf("%q does not end with %q", ready.Message, want)
+			}
+			in.Cluster.Deployments[0].Problems = nil
+			in.Install.Status = status
+			if _, status := decide(in); len(status.Problems) > 0 {
+				t.Errorf("problems that are over stay: %+v", status.Problems)
 			}
 		})
 	}
