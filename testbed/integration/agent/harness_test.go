@@ -245,8 +245,8 @@ func describe(oi *v1alpha1.OperatorInstall) string {
 	for _, c := range oi.Status.Conditions {
 		fmt.Fprintf(&b, "\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
 	}
-	fmt.Fprintf(&b, "\n  installed %+v, path %v, succeeded %q", oi.Status.Installed, oi.Status.Path,
-		oi.Status.SucceededHash)
+	fmt.Fprintf(&b, "\n  installed %+v, path %v, succeeded %q, problems %+v", oi.Status.Installed, oi.Status.Path,
+		oi.Status.SucceededHash, oi.Status.Problems)
 	return b.String()
 }
 

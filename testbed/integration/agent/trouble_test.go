@@ -31,6 +31,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/engines/workload"
 )
 
 // TestTrouble puts installs into every kind of trouble that a cluster's own
@@ -48,6 +49,7 @@ func TestTrouble(t *testing.T) {
 		"monitored":    planFails,
 		"refused":      planFailsForGood,
 		"needy":        requirementsNotMet,
+		"losing":       definitionDeleted,
 		"broken":       failedIsFixed,
 		"wanting":      pendingIsFixed,
 		"late":         pendingUpgradeIsFixed,
@@ -282,6 +284,18 @@ func requirementsNotMet(h *harness) {
 	h.runs()
 }
 
+// definitionDeleted runs, and the definition that came with it is deleted.
+func definitionDeleted(h *harness) {
+	h.to(h.pin(line("1.0.0")...), "1.0.0")
+	h.runs()
+	definition := unstructuredOf(catalogtest.CRD(group(h.operator), 0))
+	h.delete(definition)
+	h.stalls(v1alpha1.ReasonRequirementsNotMet, "lost what came with it", definition.GetName())
+	h.delete(h.csv("1.0.0"))
+	h.runs()
+	h.must(h.Get(h.t.Context(), client.ObjectKeyFromObject(definition), definition))
+}
+
 // failedIsFixed has an upgrade whose Deployment OLM gives up, and a newer
 // version that mends it.
 func failedIsFixed(h *harness) {
@@ -290,6 +304,11 @@ func failedIsFixed(h *harness) {
 	h.to(pin, "1.0.0")
 	h.runs()
 	h.to(pin, "1.1.0")
+	h.until("it is said why no pod is made", func(oi *v1alpha1.OperatorInstall) bool {
+		return slices.ContainsFunc(oi.Status.Problems, func(p v1alpha1.WorkloadProblem) bool {
+			return p.Reason == workload.FailedCreate && strings.Contains(p.Message, "serviceaccount")
+		})
+	})
 	h.says(csvName(h.operator, "1.1.0"), "Failed")
 	h.to(pin, "1.1.1")
 	h.runs()
