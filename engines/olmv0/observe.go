@@ -407,7 +407,8 @@ func (r *reader) readDeployments(ctx context.Context) error {
 			Configured: live.Status.ObservedGeneration >= live.Generation &&
 				isConfigured(live.Spec.Template.Spec, r.data.Config),
 		}
-		if observed.Unavailable > 0 {
+		// During an upgrade the pods of the version before are available still.
+		if observed.Unavailable > 0 || live.Status.UpdatedReplicas < wanted {
 			observed.Problems = r.problems(ctx, live)
 		}
 		r.observation.Cluster.Deployments = append(r.observation.Cluster.Deployments, observed)

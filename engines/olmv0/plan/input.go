@@ -264,7 +264,7 @@ type Deployment struct {
 	// not available.
 	Replicas    int32
 	Unavailable int32
-	// Problems are why they are not.
+	// Problems are why they, or the pods of a new version, are not.
 	Problems []v1alpha1.WorkloadProblem
 	// Configured says that its pods have the install settings' configuration.
 	Configured bool
