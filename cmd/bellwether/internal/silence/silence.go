@@ -251,14 +251,15 @@ func (a *app) end(ctx context.Context, h *hub.Client, key client.ObjectKey) erro
 }
 
 // names completes to silences that have not ended.
-func names(ctx context.Context, h *hub.Client) []string {
-	var list v1alpha1.AlertSilenceList
-	_ = h.List(ctx, &list, client.InNamespace(h.Namespace))
-	var out []string
-	for i := range list.Items {
-		if s := &list.Items[i]; s.Labels[v1alpha1.LabelAutomaticSilence] == "" && isActive(s) {
-			out = append(out, s.Name+"\t"+s.Spec.Reason)
+func names(ctx context.Context, h *hub.Client, at command.Completing) []string {
+	active := func(list *v1alpha1.AlertSilenceList) []command.Named {
+		var out []command.Named
+		for i := range list.Items {
+			if s := &list.Items[i]; s.Labels[v1alpha1.LabelAutomaticSilence] == "" && isActive(s) {
+				out = append(out, command.Named{Key: client.ObjectKeyFromObject(s), Text: s.Spec.Reason})
+			}
 		}
+		return out
 	}
-	return out
+	return command.Qualified(h, at, false, command.ListNamed(ctx, h, &v1alpha1.AlertSilenceList{}, active))
 }
