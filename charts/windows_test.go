@@ -96,8 +96,9 @@ func TestWindowAdmission(t *testing.T) {
 				t.Errorf("the API server says %v, want %q", got, test.refused)
 			}
 			window := &v1alpha1.ChangeWindow{Spec: v1alpha1.ChangeWindowSpec{Type: v1alpha1.WindowAllow,
-				Start: spec["start"].(string), Duration: metav1.Duration{Duration: 6 * time.Hour}, Recurrence: test.recurrence,
-				TimeZone: spec["timeZone"].(string)}}
+				Start: spec["start"].(string), Duration: metav1.Duration{Duration: 6 * time.Hour},
+				Recurrence: test.recurrence,
+				TimeZone:   spec["timeZone"].(string)}}
 			is := windows.Summarize(window, nil, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 			if cannot := test.refused != "" || test.stalled; (is.Failure != nil) != cannot {
 				t.Errorf("the hub says %v, want a failure: %v", is.Failure, cannot)

@@ -65,8 +65,8 @@ func TestHolds(t *testing.T) {
 		"closed windows": {given: func(f *fixture) { f.close(0, 1) }, want: waits},
 		"one is frozen, and of the other the windows are closed": {
 			given: func(f *fixture) { f.freeze(0); f.close(1) },
-			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress; 1 cluster " +
-				"not admitted now (a): frozen; 1 cluster not admitted now (b): outside of ChangeWindow nights",
+			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress; 1 " +
+				"cluster not admitted now (a): frozen; 1 cluster not admitted now (b): outside of ChangeWindow nights",
 		},
 		"the others go on": {
 			given: func(f *fixture) { f.close(0) },

@@ -57,8 +57,8 @@ func TestPausedReason(t *testing.T) {
 				conditions.Set(&c.Status.Conditions, 1, v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh, "")
 			}
 			if test.believed != "" {
-				conditions.Set(&c.Status.Conditions, 1, v1alpha1.ConditionHibernating, test.believed == metav1.ConditionTrue,
-					v1alpha1.ReasonHibernating, "")
+				conditions.Set(&c.Status.Conditions, 1, v1alpha1.ConditionHibernating,
+					test.believed == metav1.ConditionTrue, v1alpha1.ReasonHibernating, "")
 			}
 			got := rollouts.ObserveCluster(c)
 			if got.PausedReason != test.want || got.Paused != (test.want != "") {

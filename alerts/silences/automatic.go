@@ -75,8 +75,8 @@ type Fleet struct {
 //     at most. It lists those whose time is not over.
 //   - A veto silences alerts about the operators that it is about, on its cluster.
 //   - A cluster that is being removed is silenced with everything on it.
-//   - A cluster that hibernates is silenced with everything on it, anew for each power state, and until the hub does not
-//     believe its source any more. Nothing is expected of one that hibernates for longer than
+//   - A cluster that hibernates is silenced with everything on it, anew for each power state, and until the hub does
+//     not believe its source any more. Nothing is expected of one that hibernates for longer than
 //     a silence may last: the hub exports no series for it.
 func Automatic(f Fleet) []*v1alpha1.AlertSilence {
 	deadlines := deadlinesOf(f.Rollouts)

@@ -30,8 +30,8 @@ func ReadyEventType(all []metav1.Condition) string {
 }
 
 var normalReasons = map[string]struct{}{
-	v1alpha1.ReasonSucceeded: {}, v1alpha1.ReasonProgressing: {}, v1alpha1.ReasonWaiting: {}, v1alpha1.ReasonPending: {},
-	v1alpha1.ReasonPaused: {}, v1alpha1.ReasonDeleting: {}, v1alpha1.ReasonUninstalling: {},
+	v1alpha1.ReasonSucceeded: {}, v1alpha1.ReasonProgressing: {}, v1alpha1.ReasonWaiting: {},
+	v1alpha1.ReasonPending: {}, v1alpha1.ReasonPaused: {}, v1alpha1.ReasonDeleting: {}, v1alpha1.ReasonUninstalling: {},
 	v1alpha1.ReasonScheduled: {}, v1alpha1.ReasonEnded: {},
 
 	v1alpha1.ReasonLeaseFresh: {}, v1alpha1.ReasonNeverJoined: {}, v1alpha1.ReasonAPIServerReachable: {},

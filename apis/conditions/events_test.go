@@ -27,8 +27,9 @@ func TestEventType(t *testing.T) {
 		v1alpha1.ReasonFailed: warning, v1alpha1.ReasonHalted: warning, v1alpha1.ReasonGateFailed: warning,
 		v1alpha1.ReasonAborted: warning, v1alpha1.ReasonRolledBack: warning, v1alpha1.ReasonVersionHeld: warning,
 		v1alpha1.ReasonPodsUnavailable: warning, v1alpha1.ReasonCSVFailed: warning, v1alpha1.ReasonTimedOut: warning,
-		v1alpha1.ReasonLeaseExpired: warning, v1alpha1.ReasonPowerUnknown: warning, v1alpha1.ReasonNoAlertmanager: warning,
-		v1alpha1.ReasonInvalidSpec: warning, v1alpha1.ReasonErrorBudgetSpent: warning, "WaveInterrupted": warning,
+		v1alpha1.ReasonLeaseExpired: warning, v1alpha1.ReasonPowerUnknown: warning,
+		v1alpha1.ReasonNoAlertmanager: warning,
+		v1alpha1.ReasonInvalidSpec:    warning, v1alpha1.ReasonErrorBudgetSpent: warning, "WaveInterrupted": warning,
 		"RolloutDeleted": warning, "LeftBehind": warning, "DriftCorrected": warning,
 		"SomethingNew": warning,
 	} {

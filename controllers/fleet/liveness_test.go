@@ -188,7 +188,8 @@ func TestPowerStateOfTheSourceIsNoticed(t *testing.T) {
 		cluster := func(s *v1alpha1.ClusterSource) *v1alpha1.FleetCluster {
 			return &v1alpha1.FleetCluster{Status: v1alpha1.FleetClusterStatus{Source: s}}
 		}
-		if got := powerState.Update(event.UpdateEvent{ObjectOld: cluster(test.before), ObjectNew: cluster(test.after)}); got != test.want {
+		update := event.UpdateEvent{ObjectOld: cluster(test.before), ObjectNew: cluster(test.after)}
+		if got := powerState.Update(update); got != test.want {
 			t.Errorf("%s: reconciled is %v, want %v", name, got, test.want)
 		}
 	}

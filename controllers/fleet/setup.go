@@ -111,7 +111,8 @@ var deletion = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 
 // powerState passes what the source says of it: whether the cluster hibernates is decided here.
 var powerState = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*v1alpha1.FleetCluster).Status.Source, e.ObjectNew.(*v1alpha1.FleetCluster).Status.Source
+	before := e.ObjectOld.(*v1alpha1.FleetCluster).Status.Source
+	after := e.ObjectNew.(*v1alpha1.FleetCluster).Status.Source
 	return (before == nil) != (after == nil) || before != nil && (before.PowerState != after.PowerState ||
 		!before.PowerStateSince.Equal(after.PowerStateSince))
 }}

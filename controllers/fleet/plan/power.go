@@ -82,8 +82,8 @@ func powerUnknown(source *v1alpha1.ClusterSource) string {
 	if source.PowerState == v1alpha1.PowerHibernating {
 		return text + ", but the agent has reported since then, so the cluster is taken to run: check the source"
 	}
-	return fmt.Sprintf("%s, which the hub believes for %.0f minutes only, so the cluster is taken to run: check the source",
-		text, v1alpha1.PowerTransitionLimit.Minutes())
+	return fmt.Sprintf("%s, which the hub believes for %.0f minutes only, so the cluster is taken to run: check the "+
+		"source", text, v1alpha1.PowerTransitionLimit.Minutes())
 }
 
 func powerState(source *v1alpha1.ClusterSource) string {

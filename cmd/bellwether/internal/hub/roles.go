@@ -105,7 +105,8 @@ func telling(c client.WithWatch) client.WithWatch {
 		return list.Namespace
 	}
 	return interceptor.NewClient(c, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, with ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			with ...client.GetOption) error {
 			return denied(c.Get(ctx, key, o, with...), "get", o, "", key.Namespace)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, with ...client.ListOption) error {

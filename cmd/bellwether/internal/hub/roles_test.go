@@ -31,7 +31,9 @@ func TestHintsNameTheRole(t *testing.T) {
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return refusal
 		},
-		List:   func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refusal },
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return refusal
+		},
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal },
 		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return refusal },
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -67,8 +69,8 @@ func TestHintsNameTheRole(t *testing.T) {
 			t.Errorf("%s: %v is not forbidden any more", name, test.err)
 		}
 	}
-	if err := Denied(context.Canceled, "approve", ""); err != context.Canceled { //nolint:errorlint // it must be the same
-		t.Errorf("another error became %v", err)
+	if apierrors.IsForbidden(Denied(context.Canceled, "approve", "")) {
+		t.Error("an interrupt became a refusal")
 	}
 }
 

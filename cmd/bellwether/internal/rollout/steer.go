@@ -28,8 +28,8 @@ import (
 // what makes no sense.
 type change func(r *v1alpha1.OperatorRollout) (done string, err error)
 
-// steer changes a rollout, again if someone else changed it in between. The verb is what the user has to be permitted on
-// it beside that; empty for nothing.
+// steer changes a rollout, again if someone else changed it in between. The verb is what the user has to be permitted
+// on it beside that; empty for nothing.
 func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do change) error {
 	r, err := h.Rollout(ctx, name)
 	if err != nil {

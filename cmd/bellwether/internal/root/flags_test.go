@@ -100,7 +100,7 @@ func TestNamespaceOfListsOfAllNamespaces(t *testing.T) {
 	h := clitest.NewHub()
 	for _, args := range [][]string{{"slo", "list"}, {"backup", "list"}, {"oncall", "handover"}} {
 		got := h.Run(t, append(args, "-A", "-n", "team")...)
-		if !strings.Contains(got.Err, "--namespace and --all-namespaces exclude each other\nHint:  set only one of them") {
+		if !strings.Contains(got.Err, "--namespace and --all-namespaces exclude each other\nHint:  set only one") {
 			t.Errorf("%v -A -n team: %d %q", args, got.Code, got.Err)
 		}
 	}

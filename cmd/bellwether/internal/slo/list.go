@@ -59,8 +59,8 @@ func (a *app) sloListCommand() *cobra.Command {
 	var in command.Scope
 	var all bool
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "Show the error budgets of operators, the worst first", Long: sloListLong,
-		Args:    command.NoArgs,
+		Use: "list", Aliases: []string{"ls"}, Short: "Show the error budgets of operators, the worst first",
+		Long: sloListLong, Args: command.NoArgs,
 		Example: "  bellwether slo list --prometheus http://localhost:9090\n  bellwether slo list --all --since 168h",
 		RunE: func(c *cobra.Command, _ []string) error {
 			namespace, err := in.Given(a.Env)
