@@ -25,6 +25,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
 	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
+	"github.com/bellwether-dev/bellwether/controllers/window"
 )
 
 // HubOptions configure what runs on the hub.
@@ -76,6 +77,7 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 			return rollout.Add(mgr, rollout.Options{Concurrency: o.Concurrency, MaxChanges: o.MaxChanges,
 				Metrics: o.Metrics, Prometheus: o.SLO.Prometheus})
 		},
+		func() error { return window.Add(mgr, o.Concurrency) },
 		func() error { return slo.Add(mgr, o.SLO) },
 		func() error { return paging.Add(mgr, o.Paging) },
 		func() error {

@@ -156,6 +156,7 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 			Text:     fmt.Sprintf("cluster %s is paused: no rollout admits it", c.Name),
 			Evidence: []Evidence{{Object: r.object, Field: "spec.paused", Observed: "true"}}})
 	}
+	links = append(links, hibernationLinks(c, r)...)
 	if c.Status.IsSourcePaused() {
 		links = append(links, Link{State: Waiting, Reason: v1alpha1.ReasonSourcePaused,
 			Text: fmt.Sprintf("the source of cluster %s is %s: no rollout admits it", c.Name,
@@ -170,7 +171,7 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 		links = append(links, vetoLink(c, v))
 	}
 	explained := []string{v1alpha1.ReasonAgentOffline, v1alpha1.ReasonLeaseExpired, v1alpha1.ReasonAPIServerUnreachable,
-		v1alpha1.ReasonNeverJoined, v1alpha1.ReasonHibernating}
+		v1alpha1.ReasonNeverJoined, v1alpha1.ReasonHibernating, v1alpha1.ReasonPowerUnknown}
 	for _, condition := range c.Status.Conditions {
 		switch {
 		case condition.Type == v1alpha1.ConditionOnline, condition.Type == v1alpha1.ConditionAPIServerReachable,
@@ -188,6 +189,18 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 		}
 	}
 	return links
+}
+
+// hibernationLinks say that rollouts wait for a cluster whose source says that it does not run, although its agent
+// reports. Where it does not report, that is told of its connection.
+func hibernationLinks(c *v1alpha1.FleetCluster, r reported) []Link {
+	if !c.Status.IsHibernating() || !conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline) {
+		return nil
+	}
+	hibernates := conditions.Get(c.Status.Conditions, v1alpha1.ConditionHibernating)
+	return []Link{{State: Waiting, Reason: v1alpha1.ReasonHibernating, Since: timeOf(hibernates.LastTransitionTime),
+		Evidence: r.evidence(hibernates), Text: fmt.Sprintf("the source of cluster %s reports the power state %s, "+
+			"although its agent reports: no rollout admits it", c.Name, c.Status.Source.PowerState)}}
 }
 
 // versionSkew is a warning: agent and hub go on, also where their versions are too far

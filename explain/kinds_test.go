@@ -76,6 +76,17 @@ func TestOtherKinds(t *testing.T) {
 		"operator healthy":   {state: Healthy},
 		"catalog healthy":    {state: Healthy},
 		"objectives healthy": {state: Healthy},
+		"cluster resuming and online": {func(in *fleetInput) {
+			in.cluster.Status.Source = &v1alpha1.ClusterSource{PowerState: v1alpha1.PowerResuming}
+			set(&in.cluster.Status.Conditions, v1alpha1.ConditionHibernating, true, v1alpha1.ReasonHibernating,
+				"resuming")
+		}, Waiting, v1alpha1.ReasonHibernating, "the source of cluster prod-1 reports the power state Resuming, " +
+			"although its agent reports"},
+		"cluster whose source is not believed": {change: func(in *fleetInput) {
+			in.cluster.Status.Source = &v1alpha1.ClusterSource{PowerState: v1alpha1.PowerResuming}
+			set(&in.cluster.Status.Conditions, v1alpha1.ConditionHibernating, false, v1alpha1.ReasonPowerUnknown,
+				"no end")
+		}, state: Healthy},
 		"cluster offline": {offline, Unknown, v1alpha1.ReasonLeaseExpired,
 			"everything that is shown about cluster prod-1"},
 		"operator offline": {offline, Unknown, v1alpha1.ReasonLeaseExpired, "everything that is shown about cluster " +

@@ -25,9 +25,10 @@ type ObjectivesInput struct {
 	SLOErr error
 	// Operator that the budgets are of.
 	Operator v1alpha1.OperatorReference
-	// Budgets as Prometheus has them.
-	Budgets []Budget
-	Program string
+	// Budgets as Prometheus has them, and BudgetsErr is why they could not be read.
+	Budgets    []Budget
+	BudgetsErr error
+	Program    string
 }
 
 // Objectives explains an OperatorSLO and its error budgets.
@@ -40,6 +41,11 @@ func Objectives(in ObjectivesInput) Explanation {
 	if in.SLOErr != nil {
 		chain = append(chain, Link{Text: "the OperatorSLO could not be read from the hub: " +
 			withoutStop(in.SLOErr.Error())})
+	}
+	if in.BudgetsErr != nil {
+		text := "the error budgets could not be read: " + withoutStop(in.BudgetsErr.Error())
+		chain = append(chain, Link{State: Unknown, Reason: remedy.NoData, Text: text,
+			stale: []Stale{{What: "the error budgets", Why: text}}})
 	}
 	chain = append(chain, budgetLinks(in.Budgets)...)
 	names.Cluster = spentOn(in.Budgets)

@@ -216,10 +216,10 @@ func (m member) isHeld() bool {
 }
 
 // explainHeld says what the wave waits for, where all that is left to admit is
-// held back.
+// held back: for each hold, which clusters it is about.
 func (s *waveState) explainHeld(w v1alpha1.WaveStatus) (reason, message string) {
-	var first *Hold
-	var names []string
+	var order []string
+	names := map[string][]string{}
 	for _, m := range s.members {
 		if m.Class != ClassPending {
 			continue
@@ -227,19 +227,31 @@ func (s *waveState) explainHeld(w v1alpha1.WaveStatus) (reason, message string) 
 		if !m.isHeld() {
 			return "", ""
 		}
-		if names = append(names, m.Cluster); first == nil {
-			first = m.hold
+		if reason == "" {
+			reason = m.hold.Reason
 		}
+		if names[m.hold.Message] == nil {
+			order = append(order, m.hold.Message)
+		}
+		names[m.hold.Message] = append(names[m.hold.Message], m.Cluster)
 	}
-	if first == nil {
+	if len(order) == 0 {
 		return "", ""
 	}
-	reason = first.Reason
 	if w.InProgress > 0 {
 		reason = v1alpha1.ReasonProgressing
 	}
-	return reason, fmt.Sprintf("%s; %s not admitted now (%s): %s", s.explainProgress(w),
-		phrase.Count(len(names), "cluster"), phrase.First(names, maxNamed), first.Message)
+	text := s.explainProgress(w)
+	for i, hold := range order {
+		if i == maxNamed {
+			text += fmt.Sprintf("; others are not admitted now for %s", phrase.Count(len(order)-i, "more reason"))
+			break
+		}
+		clusters := names[hold]
+		text += fmt.Sprintf("; %s not admitted now (%s): %s", phrase.Count(len(clusters), "cluster"),
+			phrase.First(clusters, maxNamed), hold)
+	}
+	return reason, phrase.Truncate(text, maxMessage)
 }
 
 // notAfter is when an action must not be carried out any more; zero if never.

@@ -63,6 +63,11 @@ func TestHolds(t *testing.T) {
 		"clusters not admitted now (a, b): outside of ChangeWindow nights"
 	judge(t, map[string]decisionCase{
 		"closed windows": {given: func(f *fixture) { f.close(0, 1) }, want: waits},
+		"one is frozen, and of the other the windows are closed": {
+			given: func(f *fixture) { f.freeze(0); f.close(1) },
+			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress; 1 " +
+				"cluster not admitted now (a): frozen; 1 cluster not admitted now (b): outside of ChangeWindow nights",
+		},
 		"the others go on": {
 			given: func(f *fixture) { f.close(0) },
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in " +

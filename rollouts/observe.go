@@ -50,15 +50,13 @@ func ObserveCluster(c *v1alpha1.FleetCluster) Cluster {
 	return cluster
 }
 
-// PausedReason is why rollouts leave a cluster alone whatever it reports; empty where they
-// do not. A person's word is told first. An agent that reports proves that its cluster does
-// not hibernate, whatever its source said last.
+// PausedReason is why rollouts leave a cluster alone whatever it reports; empty where they do not. If a person paused
+// it, that is the reason.
 func PausedReason(c *v1alpha1.FleetCluster) string {
-	reports := conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
 	switch {
 	case c.Spec.Paused:
 		return v1alpha1.ReasonPaused
-	case c.Status.IsHibernating() && (!reports || c.Status.Source.PowerState != v1alpha1.PowerHibernating):
+	case c.Status.IsHibernating():
 		return v1alpha1.ReasonHibernating
 	case c.Status.IsSourcePaused():
 		return v1alpha1.ReasonSourcePaused

@@ -38,6 +38,9 @@ type Endpoint struct {
 	// CAFile the certificates of the authority that signed the server's. Empty: no
 	// token, and the authorities of the system.
 	TokenFile, CAFile string
+	// Patience is how long to wait for an answer. After a server has not answered once, further requests of the client
+	// fail at once. 0: as long as the context of each request permits.
+	Patience time.Duration
 }
 
 // Client reads from one Alertmanager, and writes its silences.
@@ -92,6 +95,9 @@ func (e Endpoint) Client() (*Client, error) {
 	transport, err := outbound.Credentials{TokenFile: e.TokenFile, CAFile: e.CAFile}.Transport()
 	if err != nil {
 		return nil, fmt.Errorf("connect to Alertmanager: %w", err)
+	}
+	if e.Patience > 0 {
+		transport = outbound.Patient(transport, e.Patience)
 	}
 	plain := outbound.Client(transport, maxAnswer)
 	server := openapi.NewWithClient(

@@ -75,8 +75,8 @@ type Fleet struct {
 //     at most. It lists those whose time is not over.
 //   - A veto silences alerts about the operators that it is about, on its cluster.
 //   - A cluster that is being removed is silenced with everything on it.
-//   - A cluster whose source says that it does not run is silenced with everything on it,
-//     anew for each power state. Nothing is expected of one that hibernates for longer than
+//   - A cluster that hibernates is silenced with everything on it, anew for each power state, and until the hub does
+//     not believe its source any more. Nothing is expected of one that hibernates for longer than
 //     a silence may last: the hub exports no series for it.
 func Automatic(f Fleet) []*v1alpha1.AlertSilence {
 	deadlines := deadlinesOf(f.Rollouts)
@@ -282,8 +282,12 @@ func ofRemoval(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
 
 func ofHibernation(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
 	source := c.Status.Source
-	return ofWholeCluster(f, c, CauseHibernation, fmt.Sprintf("does not run: its power state is %s", source.PowerState),
+	s := ofWholeCluster(f, c, CauseHibernation, fmt.Sprintf("does not run: its power state is %s", source.PowerState),
 		source.PowerStateSince.Time)
+	if end := source.PowerStateEnd(); end != nil && end.Before(&s.Spec.End) {
+		s.Spec.End = *end
+	}
+	return s
 }
 
 // ofWholeCluster is about everything on a cluster.

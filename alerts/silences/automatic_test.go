@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/silences"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
@@ -50,10 +51,12 @@ func vetoed(v v1alpha1.ClusterVeto) v1alpha1.FleetCluster {
 		Status: v1alpha1.FleetClusterStatus{Veto: &v}}
 }
 
-// powered is a cluster with a power state since an hour.
-func powered(state v1alpha1.ClusterPowerState) v1alpha1.FleetCluster {
-	return v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: v1alpha1.FleetClusterStatus{
-		Source: &v1alpha1.ClusterSource{PowerState: state, PowerStateSince: &metav1.Time{Time: noon.Add(-time.Hour)}}}}
+// powered is a cluster with a power state since a time before noon, and whether the hub believes it.
+func powered(state v1alpha1.ClusterPowerState, before time.Duration, believed bool) v1alpha1.FleetCluster {
+	c := v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: v1alpha1.FleetClusterStatus{
+		Source: &v1alpha1.ClusterSource{PowerState: state, PowerStateSince: &metav1.Time{Time: noon.Add(-before)}}}}
+	conditions.Set(&c.Status.Conditions, 1, v1alpha1.ConditionHibernating, believed, v1alpha1.ReasonHibernating, "")
+	return c
 }
 
 // TestAutomatic says which silences the hub makes by itself, and until when after noon.
@@ -82,11 +85,19 @@ func TestAutomatic(t *testing.T) {
 		"veto elsewhere": {install: install("tools", "echo", "b"), cluster: vetoed(v1alpha1.ClusterVeto{Since: since})},
 		"a veto for days": {install: install("tools", "echo", "a"), cluster: vetoed(v1alpha1.ClusterVeto{
 			Since: metav1.NewTime(noon.Add(-25 * time.Hour))})},
-		"hibernation": {install("tools", "echo", "b"), powered(v1alpha1.PowerHibernating), []string{
+		"hibernation": {install("tools", "echo", "b"), powered(v1alpha1.PowerHibernating, time.Hour, true), []string{
 			"bellwether-system hibernation [] [a] 23h0m0s"}},
-		"it resumes": {install("tools", "echo", "b"), powered(v1alpha1.PowerResuming), []string{
-			"bellwether-system hibernation [] [a] 23h0m0s"}},
-		"it runs": {install: install("tools", "echo", "b"), cluster: powered(v1alpha1.PowerRunning)},
+		"it should hibernate, and reported": {install: install("tools", "echo", "b"),
+			cluster: powered(v1alpha1.PowerHibernating, time.Hour, false)},
+		"it is stopped": {install("tools", "echo", "b"), powered(v1alpha1.PowerStopping, 20*time.Minute, true), []string{
+			"bellwether-system hibernation [] [a] 10m0s"}},
+		"it resumes": {install("tools", "echo", "b"), powered(v1alpha1.PowerResuming, time.Minute, true), []string{
+			"bellwether-system hibernation [] [a] 29m0s"}},
+		"it resumes, and the time of that is over": {install: install("tools", "echo", "b"),
+			cluster: powered(v1alpha1.PowerResuming, 30*time.Minute, true)},
+		"it resumes for too long": {install: install("tools", "echo", "b"),
+			cluster: powered(v1alpha1.PowerResuming, time.Hour, false)},
+		"it runs": {install: install("tools", "echo", "b"), cluster: powered(v1alpha1.PowerRunning, time.Hour, false)},
 		"removal": {install("tools", "echo", "b"), leaving, []string{"bellwether-system removal [] [a] 22h0m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {

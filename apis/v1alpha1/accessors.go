@@ -39,6 +39,12 @@ func (o *PagingPolicy) StatusConditions() *[]metav1.Condition { return &o.Status
 // StatusConditions returns the address of the object's conditions.
 func (o *AlertSilence) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
 
+// StatusConditions returns the address of the object's conditions.
+func (o *ChangeWindow) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
+// SetObservedGeneration records which generation the status was observed for.
+func (o *ChangeWindow) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
 // SetObservedGeneration records which generation the status was observed for.
 func (o *FleetCluster) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 

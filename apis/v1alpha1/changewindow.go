@@ -14,11 +14,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=cw,categories=bellwether
+// +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Start",type=string,JSONPath=`.spec.start`
 // +kubebuilder:printcolumn:name="Duration",type=string,JSONPath=`.spec.duration`
 // +kubebuilder:printcolumn:name="Recurrence",type=string,JSONPath=`.spec.recurrence`
 // +kubebuilder:printcolumn:name="Time zone",type=string,JSONPath=`.spec.timeZone`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.inForceUntil`
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextStart`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ChangeWindow struct {
@@ -26,7 +32,51 @@ type ChangeWindow struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ChangeWindowSpec `json:"spec"`
+	// +optional
+	Status ChangeWindowStatus `json:"status,omitempty"`
 }
+
+// ChangeWindowStatus says whether the window can be evaluated, and when it is in force. A window in the time zones of
+// clusters begins and ends at a time of its own on each of them: inForceUntil is the last end, and nextStart the first
+// start.
+type ChangeWindowStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions: Ready, Stalled. A window that is not Ready closes the clusters for which it cannot be evaluated.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// State of the window, on any cluster. Empty where it cannot be evaluated.
+	// +optional
+	State ChangeWindowState `json:"state,omitempty"`
+
+	// InForceUntil is when the window ends that is in force. Absent while none is, and where the end is not known
+	// because one follows upon the other.
+	// +optional
+	InForceUntil *metav1.Time `json:"inForceUntil,omitempty"`
+
+	// NextStart is when the window is in force next. Absent where it is over.
+	// +optional
+	NextStart *metav1.Time `json:"nextStart,omitempty"`
+}
+
+// ChangeWindowState says whether a window is in force.
+//
+// +kubebuilder:validation:Enum=InForce;Scheduled;Over
+type ChangeWindowState string
+
+const (
+	// WindowInForce is a window that is in force now.
+	WindowInForce ChangeWindowState = "InForce"
+	// WindowScheduled is a window that will be in force.
+	WindowScheduled ChangeWindowState = "Scheduled"
+	// WindowOver is a window that will not be in force any more.
+	WindowOver ChangeWindowState = "Over"
+)
 
 // ChangeWindowSpec says when the window is in force, and for what.
 type ChangeWindowSpec struct {
@@ -56,6 +106,7 @@ type ChangeWindowSpec struct {
 	// of the window, such as 2026-01-05T22:00:00.
 	// +kubebuilder:validation:MaxLength=19
 	// +kubebuilder:validation:XValidation:rule="self.matches('^2[01][0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$')",message="start must be a date and time without a time zone, such as 2026-01-05T22:00:00; the time zone is in timeZone"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^2[01][0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$') || timestamp(self + 'Z') > timestamp('1970-01-01T00:00:00Z')",message="start must be a date and time that exists"
 	Start string `json:"start"`
 
 	// Duration is how long the window is in force each time. It is elapsed time:
@@ -71,6 +122,12 @@ type ChangeWindowSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[A-Z]+=[-+0-9A-Z,]+)*$')",message="recurrence must be an RRULE of RFC 5545 that begins with FREQ=DAILY, WEEKLY, MONTHLY or YEARLY, such as FREQ=WEEKLY;BYDAY=MO,TU"
 	// +kubebuilder:validation:XValidation:rule="!self.contains(';BYHOUR=') && !self.contains(';BYMINUTE=') && !self.contains(';BYSECOND=') && !self.contains(';DTSTART=')",message="the time of day is that of start: leave BYHOUR, BYMINUTE, BYSECOND and DTSTART out"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^FREQ=(DAILY|WEEKLY)(;|$)') || self.matches('^FREQ=(DAILY|WEEKLY)(;(INTERVAL=0*([1-9][0-9]{0,2}|1000)|COUNT=0*([1-9][0-9]{0,4}|100000)|UNTIL=[0-9]{8}T[0-9]{6}|WKST=(MO|TU|WE|TH|FR|SA|SU)|BYMONTH=0*([1-9]|1[0-2])(,0*([1-9]|1[0-2]))*|BYDAY=(MO|TU|WE|TH|FR|SA|SU)(,(MO|TU|WE|TH|FR|SA|SU))*))*$')",message="FREQ=DAILY and FREQ=WEEKLY can have INTERVAL, COUNT, UNTIL, WKST, BYMONTH, and BYDAY without numbers, with values of RFC 5545: INTERVAL is at most 1000 and COUNT at most 100000, and UNTIL is a date and time such as 20261231T235959"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^FREQ=MONTHLY(;|$)') || self.matches('^FREQ=MONTHLY(;(INTERVAL=0*([1-9][0-9]{0,2}|1000)|COUNT=0*([1-9][0-9]{0,4}|100000)|UNTIL=[0-9]{8}T[0-9]{6}|WKST=(MO|TU|WE|TH|FR|SA|SU)|BYMONTH=0*([1-9]|1[0-2])(,0*([1-9]|1[0-2]))*|BYDAY=([-+]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)(,([-+]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU))*|BYMONTHDAY=[-+]?0*([1-9]|[12][0-9]|3[01])(,[-+]?0*([1-9]|[12][0-9]|3[01]))*|BYSETPOS=[-+]?0*[1-9][0-9]{0,2}(,[-+]?0*[1-9][0-9]{0,2})*))*$')",message="FREQ=MONTHLY can have INTERVAL, COUNT, UNTIL, WKST, BYMONTH, BYDAY, BYMONTHDAY and BYSETPOS, with values of RFC 5545: INTERVAL is at most 1000 and COUNT at most 100000, and UNTIL is a date and time such as 20261231T235959"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^FREQ=YEARLY(;|$)') || self.matches('^FREQ=YEARLY(;(INTERVAL=0*([1-9][0-9]{0,2}|1000)|COUNT=0*([1-9][0-9]{0,4}|100000)|UNTIL=[0-9]{8}T[0-9]{6}|WKST=(MO|TU|WE|TH|FR|SA|SU)|BYMONTH=0*([1-9]|1[0-2])(,0*([1-9]|1[0-2]))*|BYDAY=([-+]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)(,([-+]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU))*|BYMONTHDAY=[-+]?0*([1-9]|[12][0-9]|3[01])(,[-+]?0*([1-9]|[12][0-9]|3[01]))*|BYSETPOS=[-+]?0*[1-9][0-9]{0,2}(,[-+]?0*[1-9][0-9]{0,2})*|BYYEARDAY=[-+]?0*[1-9][0-9]{0,2}(,[-+]?0*[1-9][0-9]{0,2})*|BYWEEKNO=[-+]?0*[1-9][0-9]?(,[-+]?0*[1-9][0-9]?)*))*$')",message="FREQ=YEARLY can have INTERVAL, COUNT, UNTIL, WKST, BYMONTH, BYDAY, BYMONTHDAY, BYSETPOS, BYYEARDAY and BYWEEKNO, with values of RFC 5545: INTERVAL is at most 1000 and COUNT at most 100000, and UNTIL is a date and time such as 20261231T235959"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('(;INTERVAL=.*;INTERVAL=|;COUNT=.*;COUNT=|;UNTIL=.*;UNTIL=|;WKST=.*;WKST=|;BYMONTH=.*;BYMONTH=|;BYDAY=.*;BYDAY=|;BYMONTHDAY=.*;BYMONTHDAY=|;BYSETPOS=.*;BYSETPOS=|;BYYEARDAY=.*;BYYEARDAY=|;BYWEEKNO=.*;BYWEEKNO=)')",message="each part of the rule can be there once"
+	// +kubebuilder:validation:XValidation:rule="!(self.contains(';COUNT=') && self.contains(';UNTIL='))",message="COUNT and UNTIL exclude each other"
+	// +kubebuilder:validation:XValidation:rule="!(self.startsWith('FREQ=DAILY;') && self.matches(';INTERVAL=0*([2-9]|[1-9][0-9]+)(;|$)') && self.matches(';(BYDAY|BYMONTH)='))",message="FREQ=DAILY with an INTERVAL above 1 cannot have BYDAY or BYMONTH"
 	// +optional
 	Recurrence string `json:"recurrence,omitempty"`
 
@@ -80,6 +137,7 @@ type ChangeWindowSpec struct {
 	// +kubebuilder:default=UTC
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][-+_/A-Za-z0-9]*$')",message="timeZone must be a name such as Europe/Berlin, UTC or Cluster"
+	// +kubebuilder:validation:XValidation:rule="self == 'Cluster' || (self != 'Local' && (!self.matches('^[A-Za-z][-+_/A-Za-z0-9]*$') || timestamp('2026-01-01T00:00:00Z').getFullYear(self) > 0))",message="timeZone must be in the IANA time zone database, such as Europe/Berlin"
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 }

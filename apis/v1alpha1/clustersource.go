@@ -3,7 +3,12 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // ClusterSource is what the hub last saw of the object that spec.sourceRef of a
 // FleetCluster names. It is written by the discovery controller only.
@@ -18,7 +23,8 @@ type ClusterSource struct {
 	Message string `json:"message,omitempty"`
 
 	// PowerState is whether the machines of the cluster run, where the source knows it.
-	// Rollouts defer a cluster that does not run, and nobody is paged because it is silent.
+	// Rollouts defer a cluster that does not run, and nobody is paged because it is silent:
+	// see the condition Hibernating, which also says when the hub stops believing the source.
 	// +optional
 	PowerState ClusterPowerState `json:"powerState,omitempty"`
 
@@ -81,17 +87,50 @@ const (
 	PowerResuming ClusterPowerState = "Resuming"
 )
 
-// IsHibernating tells whether the machines of the cluster are stopped, or on their way
-// there or back.
-func (s *FleetClusterStatus) IsHibernating() bool {
-	if s.Source == nil {
+// PowerTransitionLimit is how long a source is believed that says that a cluster is being stopped or started. It may
+// keep saying so although the machines have long been running, or could not be stopped.
+const PowerTransitionLimit = 30 * time.Minute
+
+// SaysStopped tells whether the source says that the machines of the cluster are stopped, or are being stopped or
+// started. Whether the hub believes it is what FleetClusterStatus.IsHibernating tells.
+func (s *ClusterSource) SaysStopped() bool {
+	if s == nil {
 		return false
 	}
-	switch s.Source.PowerState {
+	switch s.PowerState {
 	case PowerStopping, PowerHibernating, PowerResuming:
 		return true
+	case PowerRunning:
 	}
 	return false
+}
+
+// PowerStateEnd is when the hub stops believing the source that the cluster is being stopped or started; nil for other
+// power states.
+func (s *ClusterSource) PowerStateEnd() *metav1.Time {
+	if !s.SaysStopped() || s.PowerState == PowerHibernating {
+		return nil
+	}
+	end := metav1.NewTime(time.Time{})
+	if s.PowerStateSince != nil {
+		end = metav1.NewTime(s.PowerStateSince.Add(PowerTransitionLimit))
+	}
+	return &end
+}
+
+// IsHibernating tells whether the cluster is taken not to run: its source says that its machines are stopped, or are
+// being stopped or started, and the hub believes it. The fleet controller decides that, and writes it to the condition
+// Hibernating.
+func (s *FleetClusterStatus) IsHibernating() bool {
+	if !s.Source.SaysStopped() {
+		return false
+	}
+	if meta.FindStatusCondition(s.Conditions, ConditionHibernating) != nil {
+		return meta.IsStatusConditionTrue(s.Conditions, ConditionHibernating)
+	}
+	// A hub of an earlier version wrote the reason only.
+	online := meta.FindStatusCondition(s.Conditions, ConditionOnline)
+	return online != nil && online.Status == metav1.ConditionFalse && online.Reason == ReasonHibernating
 }
 
 // IsSourcePaused tells whether the owner of the source wants the cluster left alone.

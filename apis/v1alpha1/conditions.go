@@ -31,6 +31,11 @@ const (
 	// It is absent where one of them is not the version of a release.
 	ConditionVersionSupported = "VersionSupported"
 
+	// ConditionHibernating (FleetCluster) is there while the source of the cluster says
+	// that its machines are stopped, or are being stopped or started. It is True while
+	// the hub believes that, and False once it does not: the reason is PowerUnknown.
+	ConditionHibernating = "Hibernating"
+
 	// ConditionBlockedVersionInUse (OperatorCatalog) is there, and True, while
 	// clusters run a version that is blocked; its message names them and says
 	// where they can go.
@@ -126,6 +131,9 @@ const (
 	ReasonAPIServerUnreachable = "APIServerUnreachable"
 	// ReasonHibernating says that the machines of a cluster do not run, by its source.
 	ReasonHibernating = "Hibernating"
+	// ReasonPowerUnknown says that the source of a cluster says that its machines do not
+	// run, and that the hub does not believe that any more.
+	ReasonPowerUnknown = "PowerUnknown"
 	// ReasonSourcePaused says that the owner of a cluster's source paused it, or moves it
 	// to another management cluster.
 	ReasonSourcePaused = "SourcePaused"

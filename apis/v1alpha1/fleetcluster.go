@@ -97,7 +97,8 @@ type FleetClusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready, Online, APIServerReachable, OLMAvailable.
+	// Conditions: Ready, Online, APIServerReachable, OLMAvailable, VersionSupported, and
+	// Hibernating where the source says that the cluster does not run.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16

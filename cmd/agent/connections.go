@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
 // connections knows of each hosted cluster why the hub does not accept its agent's
@@ -82,9 +82,6 @@ func (c *connections) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// maxNote is the API's limit of an Event's note.
-const maxNote = 1024
-
 // warnings are Events about a Secret with credentials.
 type warnings struct {
 	events events.EventRecorder
@@ -94,6 +91,6 @@ type warnings struct {
 // emit does nothing where there is no Secret.
 func (w warnings) emit(reason, action, message string) {
 	if w.secret != nil {
-		w.events.Eventf(w.secret, nil, corev1.EventTypeWarning, reason, action, "%s", phrase.Truncate(message, maxNote))
+		kit.Emit(w.events, w.secret, reason, action, "%s", message)
 	}
 }

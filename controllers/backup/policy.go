@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/backups/archive"
 	"github.com/bellwether-dev/bellwether/controllers/backup/plan"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
 // PolicyReconciler asks for the backups that an OperatorInstall's policy wants, and
@@ -48,7 +48,7 @@ func (r *PolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	}
 	next := plan.Next(plan.Input{Now: r.Now(), Install: install, Backups: all.Items})
 	if next.Problem != nil {
-		r.Recorder.Eventf(install, nil, corev1.EventTypeWarning, v1alpha1.ReasonInvalidSpec, "Backup", "%v",
+		kit.Emit(r.Recorder, install, v1alpha1.ReasonInvalidSpec, "Backup", "%v",
 			next.Problem)
 	}
 	// A quota that is full must not keep old ones from being removed.
@@ -67,7 +67,7 @@ func (r *PolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		b := &next.Remove[i]
 		switch err := r.remove(ctx, b); {
 		case errors.Is(err, errRefusedFolder): // which does not stop the others, or the next backup
-			r.Recorder.Eventf(install, nil, corev1.EventTypeWarning, v1alpha1.ReasonBackupStoreUnavailable, "Backup",
+			kit.Emit(r.Recorder, install, v1alpha1.ReasonBackupStoreUnavailable, "Backup",
 				"Backup %s is over the limits of the policy, and not removed: %v", b.Name, err)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("remove backup %s: %w", b.Name, err))

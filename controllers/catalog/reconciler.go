@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, catalog *v1alpha1.OperatorCa
 	}
 	catalog.Status = next.Status
 	for _, e := range next.Events {
-		r.Events.Eventf(catalog, nil, corev1.EventTypeWarning, e.Reason, "Block", "%s", e.Message)
+		kit.Emit(r.Events, catalog, e.Reason, "Block", "%s", e.Message)
 	}
 	return kit.Result(next.RecheckAfter, nil)
 }

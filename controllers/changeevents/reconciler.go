@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -116,7 +115,7 @@ func (r *Reconciler) versionBefore(ctx context.Context, ro *v1alpha1.OperatorRol
 func (r *Reconciler) notify(ro *v1alpha1.OperatorRollout, lost []v1alpha1.ChangeEventDelivery) {
 	for _, d := range lost {
 		why := cmp.Or(d.Message, "PagerDuty did not accept it within an hour")
-		r.Events.Eventf(ro, nil, corev1.EventTypeWarning, "ChangeEvent"+string(d.State), "Send",
+		kit.Emit(r.Events, ro, "ChangeEvent"+string(d.State), "Send",
 			"The change event %s was not sent to %s, or may not have been, and is not sent again: %s", d.Transition,
 			d.Receiver, why)
 	}

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -321,7 +320,7 @@ func (r *Reconciler) refuse(ctx context.Context, in plan.Input, refused []plan.R
 			Name: source.Ref.Name, UID: source.UID}}
 		log.FromContext(ctx).Info("A source is not in the fleet", "source", sources.Describe(source.Ref),
 			"reason", refusal.Reason, "message", refusal.Message)
-		r.Events.Eventf(object, nil, corev1.EventTypeWarning, refusal.Reason, "Discover", "%s", refusal.Message)
+		kit.Emit(r.Events, object, refusal.Reason, "Discover", "%s", refusal.Message)
 	}
 }
 

@@ -46,7 +46,7 @@ func (r *Reconciler) record(ctx context.Context, cluster *v1alpha1.FleetCluster,
 	}
 	log.FromContext(ctx).Info("Operators are left on the cluster", "why", left.Why, "lastReport", left.LastReport,
 		"operators", left.Operators, "record", record.Namespace+"/"+record.Name)
-	r.Events.Eventf(cluster, nil, corev1.EventTypeWarning, "LeftBehind", "Reconcile",
+	kit.Emit(r.Events, cluster, "LeftBehind", "Reconcile",
 		"Operators stay on the cluster, because %s. They are listed in ConfigMap %s/%s", left.Why, record.Namespace,
 		record.Name)
 	return nil

@@ -168,3 +168,29 @@ func TestRenewalsWakeNobody(t *testing.T) {
 		}
 	}
 }
+
+// TestPowerStateOfTheSourceIsNoticed has updates of a FleetCluster by the discovery controller.
+func TestPowerStateOfTheSourceIsNoticed(t *testing.T) {
+	source := func(power v1alpha1.ClusterPowerState, since int64) *v1alpha1.ClusterSource {
+		return &v1alpha1.ClusterSource{PowerState: power, PowerStateSince: &metav1.Time{Time: time.Unix(since, 0)}}
+	}
+	for name, test := range map[string]struct {
+		before, after *v1alpha1.ClusterSource
+		want          bool
+	}{
+		"no source":           {nil, nil, false},
+		"the same":            {source(v1alpha1.PowerRunning, 1), source(v1alpha1.PowerRunning, 1), false},
+		"a source appears":    {nil, source(v1alpha1.PowerRunning, 1), true},
+		"a source goes":       {source(v1alpha1.PowerRunning, 1), nil, true},
+		"another power state": {source(v1alpha1.PowerRunning, 1), source(v1alpha1.PowerStopping, 1), true},
+		"the same, anew":      {source(v1alpha1.PowerStopping, 1), source(v1alpha1.PowerStopping, 2), true},
+	} {
+		cluster := func(s *v1alpha1.ClusterSource) *v1alpha1.FleetCluster {
+			return &v1alpha1.FleetCluster{Status: v1alpha1.FleetClusterStatus{Source: s}}
+		}
+		update := event.UpdateEvent{ObjectOld: cluster(test.before), ObjectNew: cluster(test.after)}
+		if got := powerState.Update(update); got != test.want {
+			t.Errorf("%s: reconciled is %v, want %v", name, got, test.want)
+		}
+	}
+}

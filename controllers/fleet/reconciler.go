@@ -25,7 +25,6 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/freeze"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
@@ -319,9 +318,6 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, cluster string) error 
 	return client.IgnoreNotFound(r.Client.Delete(ctx, &namespace, only))
 }
 
-// maxNote is how long the note of an Event may be.
-const maxNote = 1024
-
 func (r *Reconciler) report(ctx context.Context, cluster *v1alpha1.FleetCluster, next plan.Decision) {
 	was := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	is := conditions.Get(next.Status.Conditions, v1alpha1.ConditionReady)
@@ -331,8 +327,7 @@ func (r *Reconciler) report(ctx context.Context, cluster *v1alpha1.FleetCluster,
 	old := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionVersionSupported)
 	skew := conditions.Get(next.Status.Conditions, v1alpha1.ConditionVersionSupported)
 	if skew.Status == metav1.ConditionFalse && skew.Message != old.Message {
-		r.Events.Eventf(cluster, nil, corev1.EventTypeWarning, skew.Reason, "Reconcile", "%s",
-			phrase.Truncate(skew.Message, maxNote))
+		kit.Emit(r.Events, cluster, skew.Reason, "Reconcile", "%s", skew.Message)
 	}
 	cluster.Status = next.Status
 }

@@ -75,7 +75,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 	})
 	err := ctrl.NewControllerManagedBy(mgr).Named("fleet").
 		For(&v1alpha1.FleetCluster{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletion))).
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletion,
+			powerState))).
 		WatchesMetadata(&corev1.Namespace{}, namespaces).
 		Watches(&corev1.ServiceAccount{}, ofNamespace).
 		Watches(&rbacv1.Role{}, ofNamespace).
@@ -106,6 +107,14 @@ func requestFor(namespace string) []reconcile.Request {
 
 var deletion = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+}}
+
+// powerState passes what the source says of it: whether the cluster hibernates is decided here.
+var powerState = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before := e.ObjectOld.(*v1alpha1.FleetCluster).Status.Source
+	after := e.ObjectNew.(*v1alpha1.FleetCluster).Status.Source
+	return (before == nil) != (after == nil) || before != nil && (before.PowerState != after.PowerState ||
+		!before.PowerStateSince.Equal(after.PowerStateSince))
 }}
 
 // installChanged passes what the counts and the removal depend on, so that an

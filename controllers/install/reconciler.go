@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,7 +91,7 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 	}
 	applyErr := r.apply(ctx, install, observation, next)
 	if next.Report.PutsBack() && applyErr == nil {
-		r.Events.Eventf(install, nil, corev1.EventTypeWarning, "DriftCorrected", "Correct",
+		kit.Emit(r.Events, install, "DriftCorrected", "Correct",
 			"Put back what differed from the admitted release (%s, correction %d within an hour): %s",
 			install.Spec.Admission.Release.Bundle, next.Report.Correction.Count,
 			strings.Join(next.Report.Correction.Fields, ", "))

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -190,11 +189,7 @@ func (s *shell[T]) emitEvent(before, after T) {
 	if s.recorder == nil || is.Reason == was.Reason && is.Status == was.Status {
 		return
 	}
-	kind := corev1.EventTypeNormal
-	if conditions.IsTrue(*after.StatusConditions(), v1alpha1.ConditionStalled) {
-		kind = corev1.EventTypeWarning
-	}
-	s.recorder.Eventf(after, nil, kind, is.Reason, "Reconcile", "%s", is.Message)
+	emit(s.recorder, after, conditions.ReadyEventType(*after.StatusConditions()), is.Reason, "Reconcile", is.Message)
 }
 
 // Result is what a reconciler returns: an error is retried with back-off,

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -144,7 +143,7 @@ func (r *Reconciler) migrate(ctx context.Context, install *v1alpha1.OperatorInst
 	}
 	log.FromContext(ctx).Info("Custom resources stored anew", "definition", d.Name(), "version", d.Storage,
 		"objects", p.Objects)
-	r.Events.Eventf(install, nil, corev1.EventTypeNormal, "StorageMigrated", "Migrate",
+	kit.Emit(r.Events, install, "StorageMigrated", "Migrate",
 		"Stored %s of %s anew as %s; objects may not be stored as %s any more", phrase.Count(p.Objects, "object"),
 		d.Name(), d.Storage, phrase.First(p.From, len(p.From)))
 	return nil
@@ -201,7 +200,7 @@ func (r *Reconciler) announce(before *v1alpha1.OperatorInstall, next plan.Decisi
 	}
 	switch next.Condition.Reason {
 	case v1alpha1.ReasonStorageMigrationFailed, v1alpha1.ReasonStorageMigrationForbidden:
-		r.Events.Eventf(before, nil, corev1.EventTypeWarning, next.Condition.Reason, "Migrate", "%s",
+		kit.Emit(r.Events, before, next.Condition.Reason, "Migrate", "%s",
 			next.Condition.Message)
 	}
 }

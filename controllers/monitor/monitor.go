@@ -15,7 +15,6 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/monitor/plan"
 	olmv0 "github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
@@ -87,7 +87,7 @@ func (r *Reconciler) cannot(ctx context.Context, oi *v1alpha1.OperatorInstall) c
 		return ctrl.Result{}
 	}
 	log.FromContext(ctx).V(1).Info("The cluster has no kind PodMonitor; the operator is not scraped")
-	r.Recorder.Eventf(oi, nil, corev1.EventTypeWarning, reasonNoPodMonitors, "Monitor",
+	kit.Emit(r.Recorder, oi, reasonNoPodMonitors, "Monitor",
 		"spec.monitor asks for a PodMonitor, and the cluster has no such kind: install the CRDs of "+
 			"prometheus-operator, or scrape the operator otherwise.")
 	return ctrl.Result{RequeueAfter: lookAgain}

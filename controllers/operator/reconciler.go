@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -230,7 +229,7 @@ func reference(o *v1alpha1.ManagedOperator) v1alpha1.OperatorReference {
 // server shows who deleted them.
 func (r *Reconciler) reportLost(operator *v1alpha1.ManagedOperator, lost []v1alpha1.RolloutOutcome) {
 	for _, o := range lost {
-		r.Events.Eventf(operator, nil, corev1.EventTypeWarning, "RolloutDeleted", "Reconcile",
+		kit.Emit(r.Events, operator, "RolloutDeleted", "Reconcile",
 			"OperatorRollout %s to %s was deleted while %s: %d of %d clusters updated, %d failed, %d deferred; its "+
 				"outcome stays in status.history", o.Name, o.Version, o.Phase, o.Clusters.Succeeded,
 			o.Clusters.Total-o.Clusters.Removed, o.Clusters.Failed, o.Clusters.Deferred)
@@ -240,7 +239,7 @@ func (r *Reconciler) reportLost(operator *v1alpha1.ManagedOperator, lost []v1alp
 // reportDecisions emits an Event for each decision that is new in the trail.
 func (r *Reconciler) reportDecisions(operator *v1alpha1.ManagedOperator, decided []v1alpha1.Decision) {
 	for _, d := range decided {
-		r.Events.Eventf(operator, nil, corev1.EventTypeNormal, string(d.What), "Reconcile", "%s", audit.Text(d))
+		kit.Emit(r.Events, operator, string(d.What), "Reconcile", "%s", audit.Text(d))
 	}
 }
 

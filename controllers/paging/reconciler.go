@@ -150,11 +150,7 @@ func (r *Reconciler) notify(ctx context.Context, before, after *v1alpha1.PagingP
 	if was.Status == is.Status && was.Reason == is.Reason {
 		return
 	}
-	eventType := corev1.EventTypeNormal
-	if is.Status != "True" {
-		eventType = corev1.EventTypeWarning
-	}
-	r.Events.Eventf(after, nil, eventType, is.Reason, "Apply", "%s", is.Message)
+	kit.Emit(r.Events, after, is.Reason, "Apply", "%s", is.Message)
 	log.FromContext(ctx).Info("Paging policy changed", "namespace", after.Namespace, "policy", after.Name, "ready",
 		is.Status, "reason", is.Reason)
 }

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,7 +101,7 @@ func (r *Reconciler) report(ctx context.Context, ro *v1alpha1.OperatorRollout, n
 	})
 	for _, e := range next.Events {
 		logger.Info("Rollout: "+e.Reason, "message", e.Message)
-		r.Events.Eventf(ro, nil, corev1.EventTypeNormal, e.Reason, "Rollout", "%s", e.Message)
+		kit.Emit(r.Events, ro, e.Reason, "Rollout", "%s", e.Message)
 	}
 }
 

@@ -79,7 +79,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 			builder.WithPredicates(clusterChanged)).
 		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.waitingForBatch),
 			builder.WithPredicates(batchChanged)).
-		Watches(&v1alpha1.ChangeWindow{}, handler.EnqueueRequestsFromMapFunc(r.open)).
+		Watches(&v1alpha1.ChangeWindow{}, handler.EnqueueRequestsFromMapFunc(r.open),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.FleetAccess{}, handler.EnqueueRequestsFromMapFunc(r.open)).
 		Watches(&v1alpha1.FleetFreeze{}, handler.EnqueueRequestsFromMapFunc(r.open)).
 		Watches(&v1alpha1.RolloutPolicy{}, handler.EnqueueRequestsFromMapFunc(r.boundBy),

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -77,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		case step.Verb == plan.Create && apierrors.IsNotFound(err):
 			recheck = whenNamespace
 		case step.Verb == plan.Create && apierrors.IsAlreadyExists(err):
-			r.Recorder.Eventf(install, nil, corev1.EventTypeWarning, "ProbeNameTaken", "Probe",
+			kit.Emit(r.Recorder, install, "ProbeNameTaken", "Probe",
 				"EndpointProbe %s/%s is somebody else's, so the Service %s is not probed: rename that one",
 				step.Probe.Namespace, step.Probe.Name, step.Probe.Spec.Name)
 		default:

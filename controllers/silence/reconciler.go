@@ -200,15 +200,11 @@ func (r *Reconciler) notify(before, after *v1alpha1.AlertSilence) {
 		return conditions.Get(s.Status.Conditions, conditionType)
 	}
 	if is := of(after, v1alpha1.ConditionReady); is.Reason != of(before, v1alpha1.ConditionReady).Reason {
-		eventType := corev1.EventTypeNormal
-		if is.Status != metav1.ConditionTrue {
-			eventType = corev1.EventTypeWarning
-		}
-		r.Events.Eventf(after, nil, eventType, is.Reason, "Silence", "%s", is.Message)
+		kit.Emit(r.Events, after, is.Reason, "Silence", "%s", is.Message)
 	}
 	const budgets = v1alpha1.ConditionBudgetsExcluded
 	if is := of(after, budgets); is.Reason != of(before, budgets).Reason {
-		r.Events.Eventf(after, nil, corev1.EventTypeNormal, is.Reason, "ExcludeFromBudgets", "%s: %s",
+		kit.Emit(r.Events, after, is.Reason, "ExcludeFromBudgets", "%s: %s",
 			phrase.OneLine(after.Spec.Owner), is.Message)
 	}
 }

@@ -85,12 +85,13 @@ func New(o Options) (*Reconciler, error) {
 	return r, nil
 }
 
-// clusterChanged passes what silences depend on: labels, vetoes, and that a cluster is
-// being removed.
+// clusterChanged passes what silences depend on: labels, vetoes, and that a cluster
+// hibernates or is being removed.
 var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, isCluster := e.ObjectOld.(*v1alpha1.FleetCluster)
 	after, isStill := e.ObjectNew.(*v1alpha1.FleetCluster)
 	return !isCluster || !isStill || !equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		!equality.Semantic.DeepEqual(before.Status.Veto, after.Status.Veto) ||
+		before.Status.IsHibernating() != after.Status.IsHibernating() ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }}

@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 var expectedDesc = prometheus.NewDesc(series.OperatorExpected,
@@ -81,7 +82,7 @@ func collectExpected(ctx context.Context, cache client.Reader, out chan<- promet
 	stopped := map[string]bool{}
 	for i := range clusters.Items {
 		c := &clusters.Items[i]
-		stopped[c.Name] = c.Status.IsHibernating() && !conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
+		stopped[c.Name] = c.Status.IsHibernating() && !rollouts.ObserveCluster(c).Online
 	}
 	for i := range installs.Items {
 		if o := &installs.Items[i]; isExpected(o) && !stopped[o.Spec.Cluster] {

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -163,7 +162,7 @@ func (r *Reconciler) report(ctx context.Context, in plan.Input, next plan.Decisi
 func (r *Reconciler) tell(ctx context.Context, before, after *v1alpha1.OperatorSLO, next plan.Decision) {
 	for _, e := range next.Events {
 		if e.SLO == client.ObjectKeyFromObject(after) {
-			r.Events.Eventf(after, nil, corev1.EventTypeNormal, e.Reason, "Edit",
+			kit.Emit(r.Events, after, e.Reason, "Edit",
 				"What is left of budgets jumps with their objectives: %s", e.Message)
 			log.FromContext(ctx).Info("Objectives edited", "slo", e.SLO, "edits", e.Message)
 		}
@@ -173,10 +172,6 @@ func (r *Reconciler) tell(ctx context.Context, before, after *v1alpha1.OperatorS
 		if is.Type == "" || was.Status == is.Status && was.Reason == is.Reason {
 			continue
 		}
-		eventType := corev1.EventTypeNormal
-		if is.Status == "False" {
-			eventType = corev1.EventTypeWarning
-		}
-		r.Events.Eventf(after, nil, eventType, is.Reason, kind, "%s", is.Message)
+		kit.Emit(r.Events, after, is.Reason, kind, "%s", is.Message)
 	}
 }

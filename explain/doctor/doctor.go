@@ -177,7 +177,7 @@ func Examine(in Observation) Report {
 	r := Report{APIVersion: APIVersion, Kind: Kind, Findings: []Finding{}, NotChecked: []Gap{}, Passed: []Check{}}
 	for _, judge := range []func(Observation) []Finding{judgeHub, judgeLeader, judgeClusters, judgeFleetSite,
 		judgeVersions, judgeCRDs, judgePermissions, judgeClocks, judgeWebhooks, judgeCatalogs, judgeObjectives,
-		judgePaging} {
+		judgePaging, judgeAlertmanager} {
 		r.Findings = append(r.Findings, judge(in)...)
 	}
 	order := func(c Check) int { return slices.Index(Checks(), c) }

@@ -336,3 +336,38 @@ func TestMostUrgentFirst(t *testing.T) {
 		t.Errorf("as data: %s, %v", data, err)
 	}
 }
+
+// TestAlertmanagerIsNeeded has hubs with and without the address of an Alertmanager.
+func TestAlertmanagerIsNeeded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		container corev1.Container
+		want      int
+	}{
+		"with an address":    {corev1.Container{Name: "hub", Args: []string{"--v=1", "--alertmanager-url=http://am:9093"}}, 0},
+		"in two arguments":   {corev1.Container{Name: "hub", Args: []string{"--alertmanager-url", "http://am:9093"}}, 0},
+		"in the command":     {corev1.Container{Name: "hub", Command: []string{"hub", "--alertmanager-url=http://am:9093"}}, 0},
+		"without an address": {corev1.Container{Name: "hub", Args: []string{"--v=1"}}, 1},
+		"an empty address":   {corev1.Container{Name: "hub", Args: []string{"--alertmanager-url="}}, 1},
+		"not the hub":        {corev1.Container{Name: "proxy"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy()
+			in.Hub.Deployments[0].Deployment.Spec.Template.Spec.Containers = []corev1.Container{test.container}
+			var got []doctor.Finding
+			for _, f := range doctor.Examine(in).Findings {
+				if f.Reason == v1alpha1.ReasonNoAlertmanager {
+					got = append(got, f)
+				}
+			}
+			if len(got) != test.want {
+				t.Fatalf("%d findings, want %d: %+v", len(got), test.want, got)
+			}
+			if test.want > 0 && (got[0].Severity != doctor.Warning || got[0].Check != doctor.CheckAlerts ||
+				!strings.Contains(got[0].Text, "the hub knows no Alertmanager") || len(got[0].Remedies) == 0) {
+				t.Errorf("finding %+v", got[0])
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -150,6 +151,37 @@ func judgePaging(in Observation) []Finding {
 		troubles = append(troubles, t)
 	}
 	return together(troubles, "PagingPolicies", "PagingPolicy", in.Program)
+}
+
+// alertmanagerFlag is the hub's flag that names the Alertmanager.
+const alertmanagerFlag = "--alertmanager-url"
+
+// judgeAlertmanager looks whether the hub knows an Alertmanager. Where its Deployment cannot be read, nothing is said.
+func judgeAlertmanager(in Observation) []Finding {
+	known, seen := false, false
+	for _, d := range in.Hub.Deployments {
+		if d.Deployment == nil {
+			continue
+		}
+		for _, container := range d.Deployment.Spec.Template.Spec.Containers {
+			seen = seen || container.Name == "hub"
+			known = known || slices.ContainsFunc(append(slices.Clone(container.Args), container.Command...),
+				func(arg string) bool {
+					value, is := strings.CutPrefix(arg, alertmanagerFlag)
+					return is && value != "="
+				})
+		}
+	}
+	if !seen || known {
+		return nil
+	}
+	f := Finding{Severity: Warning, Check: CheckAlerts, Reason: v1alpha1.ReasonNoAlertmanager,
+		Text: "the hub knows no Alertmanager: AlertSilences do not come into force, alerts about upgrades are not " +
+			"silenced, and PagingPolicies are not tested"}
+	if r, known := remedy.For(v1alpha1.ReasonNoAlertmanager); known {
+		f.Remedies = r.For(remedy.Hub, remedy.Names{Program: in.Program})
+	}
+	return []Finding{f}
 }
 
 // reportedTrouble is a condition that is not True.

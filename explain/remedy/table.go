@@ -75,6 +75,13 @@ func fleet() []Remedy {
 			do("Nothing, if that is intended. Otherwise resume the cluster where its spec.sourceRef is: for Hive, " +
 				"set spec.powerState of the ClusterDeployment to Running.")},
 			Next: "The cluster is brought up to date when it runs again."},
+		{Reason: v1alpha1.ReasonPowerUnknown, Means: "The source of the cluster says that its machines do not run, " +
+			"but the hub does not believe that any more: the cluster has reported since, or is said to be stopped or " +
+			"resumed for longer than 30 minutes. Rollouts go on there, and its alerts are heard.", Do: []Action{
+			run("See what the source says, and since when", "bellwether fleet get CLUSTER"),
+			do("Look why the object that spec.sourceRef names does not change: for Hive, read the conditions of the " +
+				"ClusterDeployment.")},
+			Next: "The hub believes the next power state that the source reports."},
 		{Reason: v1alpha1.ReasonSourcePaused, Means: "The owner of the cluster's source paused it, or moves it to " +
 			"another management cluster, so nothing is changed on the cluster.", Do: []Action{
 			run("See what is paused", "kubectl get fleetcluster CLUSTER -o jsonpath={.status.source}"),

@@ -161,8 +161,8 @@ func (d *demo) step(ctx context.Context, s step) error {
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
 
 func (d *demo) startFleet(ctx context.Context) error {
-	p, err := platform.StartFleet(ctx, platform.Options{Name: d.Name, Monitoring: true, Images: d.Images,
-		Out: d.Out})
+	p, err := platform.StartFleet(ctx, platform.Options{Name: d.Name, Monitoring: true, Silencing: true,
+		Images: d.Images, Out: d.Out})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,8 @@ type monitoring struct {
 	pager *pager
 }
 
-// startMonitoring starts Prometheus before anything is installed: the hub is told its address.
+// startMonitoring starts Prometheus, and with Options.Silencing Alertmanager, before anything is installed: the hub is
+// told their addresses.
 func (p *Platform) startMonitoring(ctx context.Context) error {
 	binaries, err := build.Ensure(ctx, p.opts.Out, build.Prometheus, build.Alertmanager)
 	if err != nil {

@@ -65,7 +65,12 @@ type pager struct {
 
 	mu      sync.Mutex
 	manager *alertmanager.Server
+	// configured says that the Alertmanager has the hub's configuration.
+	configured bool
 }
+
+// unconfigured is the configuration of an Alertmanager that the hub has written none for: nobody is notified.
+const unconfigured = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
 
 // startPaging follows the Secret that the hub makes of PagingPolicies, as the pod of an Alertmanager does that mounts
 // it.
@@ -89,7 +94,16 @@ func (p *Platform) startPaging(ctx context.Context, client kubernetes.Interface,
 			return f.Core().V1().Secrets().Informer()
 		},
 	}
+	if p.opts.Silencing {
+		if err := s.launch(ctx, []byte(unconfigured)); err != nil {
+			s.events.Close()
+			return nil, err
+		}
+	}
 	if err := s.follower.start(ctx, client); err != nil {
+		if s.manager != nil {
+			s.manager.Stop(ctx)
+		}
 		s.events.Close()
 		return nil, err
 	}
@@ -98,15 +112,19 @@ func (p *Platform) startPaging(ctx context.Context, client kubernetes.Interface,
 
 func (s *pager) stop(ctx context.Context) {
 	s.follower.end()
-	if manager := s.running(); manager != nil {
-		manager.Stop(ctx)
+	if s.manager != nil {
+		s.manager.Stop(ctx)
 	}
 	s.events.Close()
 }
 
+// running is the Alertmanager once it has the hub's configuration.
 func (s *pager) running() *alertmanager.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.configured {
+		return nil
+	}
 	return s.manager
 }
 
@@ -146,9 +164,21 @@ func (s *pager) load(ctx context.Context, files map[string][]byte) error {
 			return fmt.Errorf("write file of the Secret: %w", err)
 		}
 	}
-	if manager := s.running(); manager != nil {
-		return manager.SetConfig(ctx, config)
+	if s.manager == nil {
+		if err := s.launch(ctx, config); err != nil {
+			return err
+		}
+	} else if err := s.manager.SetConfig(ctx, config); err != nil {
+		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.configured = true
+	return nil
+}
+
+// launch starts the Alertmanager, and has Prometheus send its alerts there. It is called by one goroutine at a time.
+func (s *pager) launch(ctx context.Context, config []byte) error {
 	s.options.Config = config
 	manager, err := alertmanager.Start(ctx, s.options)
 	if err != nil {

@@ -72,6 +72,9 @@ type Options struct {
 	// Monitoring runs a Prometheus that scrapes everything and evaluates the rules that the hub writes; the hub is told
 	// of it. Its alerts go to an Alertmanager with the configuration that the hub makes of PagingPolicies.
 	Monitoring bool
+	// Silencing, with Monitoring, starts the Alertmanager before the hub, and tells the hub its address: AlertSilences
+	// come into force, also the hub's own about upgrades. Otherwise it starts with the first configuration.
+	Silencing bool
 	// HubProxies puts a proxy between each member's agent and the hub; Platform.HubProxy returns it.
 	HubProxies bool
 	// Images has hub and agent run from container images, which are made, pushed to a registry and pulled from it; the
@@ -245,6 +248,9 @@ func (p *Platform) InstallHub(ctx context.Context) error {
 			"--set", "hub.paging.alertmanagerFolder="+p.monitoring.pager.folder,
 			"--set", "hub.paging.pagerDutyHosts={"+p.Events().Host()+"}")
 		args = append(args, readableSecrets()...)
+		if p.opts.Silencing {
+			args = append(args, "--set", "hub.paging.alertmanagerURL="+p.monitoring.pager.manager.URL())
+		}
 	}
 	_, err := p.Bellwether(ctx, args...)
 	return err

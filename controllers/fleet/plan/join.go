@@ -69,10 +69,10 @@ func summarize(in Input) conditions.Summary {
 		return waiting(v1alpha1.ReasonNeverJoined, neverJoined(in.Cluster.Name))
 	case isRevoked(in):
 		return stalled(v1alpha1.ReasonAccessRevoked, accessRevoked(in.Cluster.Name))
-	case !in.Lease.IsOnline(in.Now) && in.Cluster.Status.IsHibernating():
-		return waiting(v1alpha1.ReasonHibernating, hibernating(in.Cluster))
+	case !in.Lease.IsOnline(in.Now) && isSaidToHibernate(in):
+		return waiting(v1alpha1.ReasonHibernating, hibernating(in.Cluster.Status.Source))
 	case !in.Lease.IsOnline(in.Now):
-		return stalled(v1alpha1.ReasonAgentOffline, leaseExpired(in.Lease))
+		return stalled(v1alpha1.ReasonAgentOffline, leaseExpired(in))
 	case !in.Lease.APIServer.Checked:
 		return waiting(v1alpha1.ReasonWaiting, notChecked)
 	case !in.Lease.APIServer.IsReachable():
@@ -85,6 +85,9 @@ func summarize(in Input) conditions.Summary {
 	text := "the agent reports, the API server answers and OLM is installed"
 	if in.Cluster.Spec.Paused {
 		text += "; spec.paused is true: rollouts skip this cluster"
+	}
+	if isSaidToHibernate(in) {
+		text += "; " + powerState(in.Cluster.Status.Source) + ": rollouts skip this cluster"
 	}
 	if in.Cluster.Status.IsSourcePaused() {
 		text += "; its source is paused, or is being moved: rollouts skip this cluster"

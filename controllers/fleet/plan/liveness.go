@@ -56,12 +56,13 @@ func setLiveness(in Input, status *v1alpha1.FleetClusterStatus) time.Duration {
 			"the agent looks for OLM once it has joined")
 		return 0
 	case !in.Lease.IsOnline(in.Now):
-		expired, offline, message := v1alpha1.ReasonLeaseExpired, v1alpha1.ReasonAgentOffline, leaseExpired(in.Lease)
+		expired, offline, message := v1alpha1.ReasonLeaseExpired, v1alpha1.ReasonAgentOffline, leaseExpired(in)
 		switch {
 		case isRevoked(in):
 			expired, message = v1alpha1.ReasonAccessRevoked, accessRevoked(in.Cluster.Name)
-		case in.Cluster.Status.IsHibernating():
-			expired, offline, message = v1alpha1.ReasonHibernating, v1alpha1.ReasonHibernating, hibernating(in.Cluster)
+		case isSaidToHibernate(in):
+			expired, offline = v1alpha1.ReasonHibernating, v1alpha1.ReasonHibernating
+			message = hibernating(in.Cluster.Status.Source)
 		}
 		set(v1alpha1.ConditionOnline, false, expired, message)
 		unknown(v1alpha1.ConditionAPIServerReachable, offline, message)
@@ -129,23 +130,17 @@ func accessRevoked(cluster string) string {
 		"Join the cluster again with `bellwether fleet join %s --cluster-kubeconfig FILE`", cluster)
 }
 
-func leaseExpired(l Lease) string {
+func leaseExpired(in Input) string {
 	since := "the hub started"
-	if !l.SeenAt.IsZero() {
-		since = l.SeenAt.UTC().Format(time.RFC3339)
+	if !in.Lease.SeenAt.IsZero() {
+		since = in.Lease.SeenAt.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("the agent has not renewed its Lease since %s: check the agent on the cluster, and its "+
+	text := fmt.Sprintf("the agent has not renewed its Lease since %s: check the agent on the cluster, and its "+
 		"connection to the hub", since)
-}
-
-// hibernating says why a cluster that does not run is offline.
-func hibernating(c *v1alpha1.FleetCluster) string {
-	source := c.Status.Source
-	text := fmt.Sprintf("the cluster does not run: its source reports the power state %s", source.PowerState)
-	if source.PowerStateSince != nil {
-		text += " since " + source.PowerStateSince.UTC().Format(time.RFC3339)
+	if source := in.Cluster.Status.Source; source.SaysStopped() {
+		text += "; " + powerUnknown(source)
 	}
-	return text + "; rollouts defer it until it runs"
+	return text
 }
 
 func apiServerUnreachable(a APIServer) string {

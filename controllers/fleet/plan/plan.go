@@ -127,7 +127,7 @@ func Next(in Input) Decision {
 	if in.Lease.Found {
 		d.Status.Versions = bounded(in.Lease.Versions)
 	}
-	d.RecheckAfter = setLiveness(in, &d.Status)
+	d.RecheckAfter = soonest(setHibernating(in, &d.Status), setLiveness(in, &d.Status))
 	setVersion(in, &d.Status)
 	d.Status.StaleSince = staleSince(in)
 	setVeto(in, &d.Status)

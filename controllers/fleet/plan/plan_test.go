@@ -133,7 +133,7 @@ func TestNext(t *testing.T) {
 			change: func(in *plan.Input) {
 				in.Lease.SeenAt = now.Add(-time.Hour)
 				in.Cluster.Status.Source = &v1alpha1.ClusterSource{State: v1alpha1.SourcePresent,
-					PowerState: v1alpha1.PowerHibernating}
+					PowerState: v1alpha1.PowerHibernating, PowerStateSince: &metav1.Time{Time: now.Add(-time.Hour)}}
 			},
 			reasons: map[string]string{ready: "Hibernating", online: "Hibernating", apiServer: "?Hibernating",
 				olm: "?Hibernating"},

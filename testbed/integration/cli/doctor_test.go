@@ -34,9 +34,7 @@ const system = "bellwether-system"
 func runningHub(t *testing.T) *hub {
 	t.Helper()
 	h := connect(t, testenv.Cluster(t, cluster.Options{APIServerOnly: true}))
-	if got := h.run(t, "install", "hub", "--wait=false"); got.code != 0 {
-		t.Fatalf("install hub: %s%s", got.out, got.err)
-	}
+	h.install(t, alertmanagerURL)
 	h.setAvailable(t, 2)
 	h.lease(t, system, "bellwether-hub", time.Now())
 	must(t, h.Create(t.Context(), &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "prod-1"}}))
@@ -155,6 +153,12 @@ func TestDoctor(t *testing.T) {
 		{name: "a CRD removed", code: 2, check: "Versions", says: "the hub does not have 1 CRD: " + crd,
 			broken:  func(t *testing.T) { h.removeCRD(t, crd) },
 			command: "bellwether install hub", mended: func(t *testing.T) { h.reinstall(t) }},
+		{name: "no Alertmanager", code: 3, check: "Alerts", says: "the hub knows no Alertmanager",
+			broken: func(t *testing.T) {
+				h.install(t, "")
+				h.setAvailable(t, 2)
+			},
+			mended: func(t *testing.T) { h.reinstall(t) }},
 		{name: "a webhook that leads nowhere", code: 2, check: "Webhooks",
 			says:    "Service guard/guard, which does not exist",
 			broken:  func(t *testing.T) { must(t, h.Create(t.Context(), deadWebhook())) },
@@ -200,11 +204,20 @@ func (r report) has(check, says, command string) bool {
 // reinstall is the remedy for what the chart makes. The Deployment keeps its status.
 func (h *hub) reinstall(t *testing.T) {
 	t.Helper()
-	if got := h.run(t, "install", "hub", "--wait=false"); got.code != 0 {
-		t.Fatalf("install hub again: %s%s", got.out, got.err)
-	}
+	h.install(t, alertmanagerURL)
 	h.setAvailable(t, 2)
 }
+
+// install installs the hub, or changes it. No Alertmanager is at the address, which nobody connects to in these tests.
+func (h *hub) install(t *testing.T, alertmanager string) {
+	t.Helper()
+	got := h.run(t, "install", "hub", "--wait=false", "--set", "hub.paging.alertmanagerURL="+alertmanager)
+	if got.code != 0 {
+		t.Fatalf("install hub: %s%s", got.out, got.err)
+	}
+}
+
+const alertmanagerURL = "http://alertmanager.monitoring:9093"
 
 func deadWebhook() *admissionv1.ValidatingWebhookConfiguration {
 	return &admissionv1.ValidatingWebhookConfiguration{

@@ -4,6 +4,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,16 +52,17 @@ func TestSilences(t *testing.T) {
 	t.Parallel()
 	server := anAlertmanager(t)
 	h := &harness{scheme: runtime.NewScheme(), whole: true,
-		silence: silence.Options{Alertmanager: api.Endpoint{URL: server.URL()}}}
+		silence: silence.Options{Alertmanager: api.Endpoint{URL: server.URL()}, Max: 12 * time.Hour}}
 	h.prepare(t, testenv.Cluster(t, cluster.Options{}))
 	h.startHub(t)
 	t.Cleanup(func() { h.stop() })
 	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "payments")
+	h.longSilencesAreRefused(t, namespace)
 	t.Run("validation", func(t *testing.T) { h.silenceValidation(t, namespace) })
 
 	of := &v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "work"},
 		Spec: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "disk is replaced", Operators: []string{"echo"},
-			End: metav1.NewTime(time.Now().Add(25 * time.Hour))}}
+			End: metav1.NewTime(time.Now().Add(13 * time.Hour))}}
 	must(t, h.Create(t.Context(), of))
 	h.reaches(t, of, "Stalled EndTooLate", "--max-silence")
 	h.change(t, of, func() { of.Spec.End = metav1.NewTime(time.Now().Add(time.Hour)) })
@@ -183,6 +185,25 @@ func silenced(t *testing.T, server *alertmanager.Server, by, comment string) err
 		}
 	}
 	return fmt.Errorf("silences %+v, want one by %s", all, by)
+}
+
+// longSilencesAreRefused waits until the chart's policy is in force. The hub of this test permits less than it.
+func (h *harness) longSilencesAreRefused(t *testing.T, namespace string) {
+	t.Helper()
+	long := &v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "long"},
+		Spec: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "weekend", Operators: []string{"echo"},
+			End: metav1.NewTime(time.Now().Add(25 * time.Hour))}}
+	eventually(t, func() error {
+		err := h.Create(t.Context(), long.DeepCopy(), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "a silence may last 24h at most") {
+			return fmt.Errorf("a silence of 25 hours: %w", cmp.Or(err, errNotYet))
+		}
+		return nil
+	})
+	long.Spec.End = metav1.NewTime(time.Now().Add(24 * time.Hour))
+	if err := h.Create(t.Context(), long, client.DryRunAll); err != nil {
+		t.Errorf("a silence of 24 hours: %v", err)
+	}
 }
 
 func (h *harness) silenceValidation(t *testing.T, namespace string) {

@@ -15,7 +15,7 @@ const goodWindow = `
 apiVersion: bellwether.dev/v1alpha1
 kind: ChangeWindow
 metadata: {name: valid}
-spec: {type: Allow, start: "2026-01-05T22:00:00", duration: 6h, recurrence: "FREQ=WEEKLY;BYDAY=MO,+1TU",` +
+spec: {type: Allow, start: "2026-01-05T22:00:00", duration: 6h, recurrence: "FREQ=WEEKLY;BYDAY=MO,TU",` +
 	` timeZone: Europe/Berlin}`
 
 func TestChangeWindowValidation(t *testing.T) {
@@ -37,7 +37,12 @@ func TestChangeWindowValidation(t *testing.T) {
 		"each second":           {"spec.recurrence", "FREQ=SECONDLY", "begins with FREQ=DAILY"},
 		"not a rule":            {"spec.recurrence", "every Monday", "must be an RRULE"},
 		"hours":                 {"spec.recurrence", "FREQ=DAILY;BYHOUR=1", "leave BYHOUR"},
+		"a day that is not":     {"spec.start", `"2026-02-30T22:00:00"`, "start must be a date and time that exists"},
+		"numbers of days":       {"spec.recurrence", "FREQ=WEEKLY;BYDAY=+1TU", "BYDAY without numbers"},
+		"twice":                 {"spec.recurrence", "FREQ=DAILY;COUNT=1;COUNT=2", "can be there once"},
+		"count and until":       {"spec.recurrence", "FREQ=DAILY;COUNT=1;UNTIL=20261231T235959", "exclude each other"},
 		"time zone":             {"spec.timeZone", `"+02:00"`, "timeZone must be a name"},
+		"unknown time zone":     {"spec.timeZone", "Mars/Base", "timeZone must be in the IANA time zone database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := parse(t, goodWindow, namespace)

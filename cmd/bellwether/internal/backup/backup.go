@@ -33,12 +33,12 @@ func Command(env *command.Env) *cobra.Command {
 }
 
 // filter says which backups are listed.
-type filter struct{ cluster, operator string }
+type filter struct{ cluster, operator, namespace string }
 
 func (f filter) matches(b v1alpha1.OperatorBackup) bool {
 	namespace, name, qualified := strings.Cut(f.operator, "/")
 	if !qualified {
-		namespace, name = "", f.operator
+		namespace, name = f.namespace, f.operator
 	}
 	return (name == "" || b.Spec.Operator.Name == name) && (namespace == "" || b.Spec.Operator.Namespace == namespace)
 }
@@ -46,10 +46,16 @@ func (f filter) matches(b v1alpha1.OperatorBackup) bool {
 func (a *app) listCommand() *cobra.Command {
 	var out command.Output
 	var f filter
+	var in command.Scope
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List backups, the newest first", Args: command.NoArgs,
+		Long:    listLong,
 		Example: "  bellwether backup list --operator echo -o wide",
 		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if f.namespace, err = in.Given(a.Env); err != nil {
+				return err
+			}
 			if err := out.Check(); err != nil {
 				return err
 			}
@@ -59,9 +65,13 @@ func (a *app) listCommand() *cobra.Command {
 	c.Flags().StringVar(&f.cluster, "cluster", "", "List only the backups of this cluster.")
 	c.Flags().StringVar(&f.operator, "operator", "", "List only the backups of this operator: NAME or NAMESPACE/NAME.")
 	_ = c.RegisterFlagCompletionFunc("cluster", a.CompleteFirst(command.ClusterNames))
+	in.Add(c)
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
+
+const listLong = `List the backups of operators, the newest first. All namespaces are listed. With -n, only the
+backups of operators of that namespace are.`
 
 func (a *app) list(ctx context.Context, out *command.Output, f filter) error {
 	h, err := a.Hub()
@@ -89,7 +99,7 @@ func (a *app) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show CLUSTER NAME", Aliases: []string{"get"}, Short: "Show what is in a backup",
 		Args:              command.ExactArgs("the cluster's name", "the backup's name"),
-		ValidArgsFunction: a.Complete(command.ClusterNames),
+		ValidArgsFunction: a.Complete(command.ClusterNames, command.BackupNames),
 		Example:           "  bellwether backup show prod-1 team.echo.20260301-030000",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {

@@ -125,7 +125,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	var s source
 	c := &cobra.Command{
 		Use: "verify [CLUSTER NAME]", Short: "Check that a backup is complete and was not changed", Long: verifyLong,
-		Args: clusterAndName, ValidArgsFunction: a.Complete(command.ClusterNames),
+		Args: clusterAndName, ValidArgsFunction: a.Complete(command.ClusterNames, command.BackupNames),
 		Example: "  bellwether backup verify prod-1 team.echo.20260301-030000\n" +
 			"  bellwether backup verify --location file:///backups/prod-1/team.echo/team.echo.20260301-030000",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -188,7 +188,7 @@ func (a *app) restoreCommand() *cobra.Command {
 	var o restoreOptions
 	c := &cobra.Command{
 		Use: "restore [CLUSTER NAME]", Short: "Restore custom resources from a backup", Long: restoreLong,
-		Args: clusterAndName, ValidArgsFunction: a.Complete(command.ClusterNames),
+		Args: clusterAndName, ValidArgsFunction: a.Complete(command.ClusterNames, command.BackupNames),
 		Example: "  bellwether backup restore prod-1 team.echo.20260301-030000 --cluster-kubeconfig " +
 			"prod-1.kubeconfig --dry-run",
 		RunE: func(c *cobra.Command, args []string) error {

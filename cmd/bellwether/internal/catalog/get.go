@@ -54,12 +54,14 @@ To block a version permanently, see "bellwether catalog block".`,
 	return c
 }
 
-func catalogNames(ctx context.Context, h *hub.Client) []string {
-	list := &v1alpha1.OperatorCatalogList{}
-	_ = h.List(ctx, list, client.InNamespace(h.Namespace))
-	var out []string
-	for _, c := range list.Items {
-		out = append(out, c.Name+"\t"+c.Spec.Source.Image+c.Spec.Source.Directory)
+func catalogNames(ctx context.Context, h *hub.Client, at command.Completing) []string {
+	catalogs := func(list *v1alpha1.OperatorCatalogList) []command.Named {
+		var out []command.Named
+		for _, c := range list.Items {
+			out = append(out, command.Named{Key: client.ObjectKeyFromObject(&c),
+				Text: c.Spec.Source.Image + c.Spec.Source.Directory})
+		}
+		return out
 	}
-	return out
+	return command.Qualified(h, at, false, command.ListNamed(ctx, h, &v1alpha1.OperatorCatalogList{}, catalogs))
 }

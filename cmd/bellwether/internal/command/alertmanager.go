@@ -47,7 +47,7 @@ func (a *Env) Alertmanager(o *AlertmanagerFlags) (*alertmanager.Client, error) {
 			EnvAlertmanager)
 	}
 	client, err := alertmanager.Endpoint{URL: cmp.Or(o.address, a.Getenv(EnvAlertmanager)), TokenFile: o.tokenFile,
-		CAFile: o.caFile}.Client()
+		CAFile: o.caFile, Patience: Patience}.Client()
 	if errors.Is(err, alertmanager.ErrAddress) {
 		return nil, exit.Hint(err, howToNameAlertmanager)
 	}

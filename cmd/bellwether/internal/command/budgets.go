@@ -39,8 +39,12 @@ func (o *PrometheusFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("prometheus-ca-file")
 }
 
-// QueryTimeout bounds all queries of one command to one server.
-const QueryTimeout = 30 * time.Second
+// QueryTimeout bounds all queries of one command to one server, and Patience one query. After a server has not answered
+// one in time, the others fail at once.
+const (
+	QueryTimeout = 30 * time.Second
+	Patience     = 5 * time.Second
+)
 
 const howToName = "use a URL such as http://localhost:9090"
 
@@ -53,15 +57,22 @@ func (a *Env) prometheusAddress(o *PrometheusFlags) string {
 func (a *Env) HasPrometheus(o *PrometheusFlags) bool { return a.prometheusAddress(o) != "" }
 
 // Prometheus makes a client of the Prometheus that a flag or the environment names.
-// It does not connect yet.
+// It does not connect yet. A command gets the same client each time, so that it waits once for a server that hangs.
 func (a *Env) Prometheus(o *PrometheusFlags) (*prometheus.Client, error) {
 	address := a.prometheusAddress(o)
 	if address == "" {
 		return nil, exit.Hintf(howToName, "no Prometheus address: set --prometheus or %s", EnvPrometheus)
 	}
-	client, err := prometheus.Endpoint{URL: address, TokenFile: o.tokenFile, CAFile: o.caFile}.Client()
+	endpoint := prometheus.Endpoint{URL: address, TokenFile: o.tokenFile, CAFile: o.caFile, Patience: Patience}
+	if known, ok := a.clients.Load(endpoint); ok {
+		return known.(*prometheus.Client), nil
+	}
+	client, err := endpoint.Client()
 	if errors.Is(err, prometheus.ErrAddress) {
 		return nil, exit.Hint(err, howToName)
+	}
+	if err == nil {
+		a.clients.Store(endpoint, client)
 	}
 	return client, err
 }

@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,9 +32,15 @@ func CompleteDir(_ *cobra.Command, args []string, _ string) ([]string, cobra.She
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// names lists what an argument may be, each with a tab and a description.
+// Completing is what the shell completes: the text of an argument, and the arguments before it.
+type Completing struct {
+	Args []string
+	Text string
+}
+
+// names lists what an argument may be, each with a tab and a description: what the command finds.
 // Completion has no way to show an error, so there is none to return.
-type names func(ctx context.Context, h *hub.Client) []string
+type names func(ctx context.Context, h *hub.Client, at Completing) []string
 
 // CompletionTimeout bounds how long a shell hangs on an unreachable hub.
 const CompletionTimeout = 3 * time.Second
@@ -43,7 +50,7 @@ func (a *Env) CompleteFirst(n names) cobra.CompletionFunc { return a.Complete(n)
 
 // Complete completes arguments by position.
 func (a *Env) Complete(byPosition ...names) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(byPosition) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -53,12 +60,12 @@ func (a *Env) Complete(byPosition ...names) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), CompletionTimeout)
 		defer cancel()
-		return byPosition[len(args)](ctx, h), cobra.ShellCompDirectiveNoFileComp
+		return byPosition[len(args)](ctx, h, Completing{args, text}), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // ClusterNames returns the names of all FleetClusters, for completion.
-func ClusterNames(ctx context.Context, h *hub.Client) []string {
+func ClusterNames(ctx context.Context, h *hub.Client, _ Completing) []string {
 	list := &v1alpha1.FleetClusterList{}
 	_ = h.List(ctx, list)
 	var out []string
@@ -68,31 +75,80 @@ func ClusterNames(ctx context.Context, h *hub.Client) []string {
 	return out
 }
 
-// OperatorNames returns the names of the ManagedOperators in the namespace, for
-// completion.
-func OperatorNames(ctx context.Context, h *hub.Client) []string {
-	list := &v1alpha1.ManagedOperatorList{}
-	_ = h.List(ctx, list, client.InNamespace(h.Namespace))
+// Named is an object of a namespace that an argument may name, with its description.
+type Named struct {
+	Key  client.ObjectKey
+	Text string
+}
+
+// ListNamed lists the objects of all namespaces, or those of the user's namespace where that is not permitted.
+func ListNamed[L client.ObjectList](ctx context.Context, h *hub.Client, list L, named func(L) []Named) []Named {
+	if h.List(ctx, list) != nil {
+		_ = h.List(ctx, list, client.InNamespace(h.Namespace))
+	}
+	return named(list)
+}
+
+// Qualified returns what names each of the objects: NAME in the user's namespace, and NAMESPACE/NAME elsewhere. Where
+// anywhere is set, the command finds an object elsewhere by its NAME too, if that is unique. A text with a slash names
+// the objects of all namespaces by NAMESPACE/NAME.
+func Qualified(h *hub.Client, at Completing, anywhere bool, all []Named) []string {
+	count := map[string]int{}
+	for _, n := range all {
+		count[n.Key.Name]++
+	}
 	var out []string
-	for _, o := range list.Items {
-		out = append(out, o.Name+"\t"+o.Spec.Package)
+	for _, n := range all {
+		name := n.Key.Name
+		isShort := n.Key.Namespace == h.Namespace || anywhere && count[name] == 1
+		if !isShort || strings.Contains(at.Text, "/") {
+			name = n.Key.String()
+		}
+		out = append(out, name+"\t"+n.Text)
 	}
 	return out
+}
+
+func operators(list *v1alpha1.ManagedOperatorList) []Named {
+	var out []Named
+	for _, o := range list.Items {
+		out = append(out, Named{client.ObjectKeyFromObject(&o), o.Spec.Package})
+	}
+	return out
+}
+
+// OperatorNames returns what names ManagedOperators, for completion.
+func OperatorNames(ctx context.Context, h *hub.Client, at Completing) []string {
+	return Qualified(h, at, true, ListNamed(ctx, h, &v1alpha1.ManagedOperatorList{}, operators))
 }
 
 // RolloutNames completes to operators too, which stand for their newest
 // rollout.
-func RolloutNames(ctx context.Context, h *hub.Client) []string {
-	list := &v1alpha1.OperatorRolloutList{}
-	_ = h.List(ctx, list, client.InNamespace(h.Namespace))
-	out := OperatorNames(ctx, h)
-	for _, r := range list.Items {
-		out = append(out, r.Name+"\t"+r.Spec.Release.Version+" "+string(r.Status.Phase))
+func RolloutNames(ctx context.Context, h *hub.Client, at Completing) []string {
+	rollouts := func(list *v1alpha1.OperatorRolloutList) []Named {
+		var out []Named
+		for _, r := range list.Items {
+			text := r.Spec.Release.Version + " " + string(r.Status.Phase)
+			out = append(out, Named{client.ObjectKeyFromObject(&r), text})
+		}
+		return out
+	}
+	return append(OperatorNames(ctx, h, at),
+		Qualified(h, at, false, ListNamed(ctx, h, &v1alpha1.OperatorRolloutList{}, rollouts))...)
+}
+
+// BackupNames returns the names of the backups of the cluster that the first argument names, for completion.
+func BackupNames(ctx context.Context, h *hub.Client, at Completing) []string {
+	list := &v1alpha1.OperatorBackupList{}
+	_ = h.List(ctx, list, client.InNamespace(v1alpha1.ClusterNamespace(at.Args[0])))
+	var out []string
+	for _, b := range list.Items {
+		out = append(out, b.Name+"\t"+b.Spec.Operator.Namespace+"/"+b.Spec.Operator.Name)
 	}
 	return out
 }
 
-func namespaceNames(ctx context.Context, h *hub.Client) []string {
+func namespaceNames(ctx context.Context, h *hub.Client, _ Completing) []string {
 	list := &corev1.NamespaceList{}
 	_ = h.List(ctx, list)
 	var out []string

@@ -129,7 +129,7 @@ func (a *Env) Hub() (*hub.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hub.Client{WithWatch: c, Namespace: namespace, Self: a.Self}, nil
+	return hub.New(c, namespace, a.Self), nil
 }
 
 // TellOfFreezes says on stderr what has stopped changes, for whoever looks at the fleet. Where that cannot be read, it

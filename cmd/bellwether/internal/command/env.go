@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +63,9 @@ type Env struct {
 	// CleansUp is set by a command that removes what it made when it is interrupted. It is not
 	// ended before it has done so, unless it is interrupted again.
 	CleansUp atomic.Bool
+
+	// clients has the *prometheus.Client of each endpoint that a command has asked.
+	clients sync.Map
 }
 
 // NewEnv returns what all commands share.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
 
 // Exit prints an error as one sentence with a hint and returns the exit code. It is not
@@ -101,9 +102,7 @@ func (a *Env) explain(err error) (message, advice string) {
 			fmt.Sprintf("select the hub with --kubeconfig or --context, or install the hub on this cluster "+
 				"with `%s install hub`", a.Self)
 	case apierrors.IsForbidden(err):
-		return err.Error(),
-			"ask an administrator of the hub for one of the roles bellwether-view, bellwether-operate or " +
-				"bellwether-approve"
+		return err.Error(), hub.AdviceOnDenial(err)
 	case apierrors.IsUnauthorized(err):
 		return "the hub does not accept your credentials", "log in again, or select another --context"
 	case errors.As(err, &address):

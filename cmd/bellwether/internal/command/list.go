@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
@@ -16,9 +17,22 @@ import (
 // Scope is the choice between the user's namespace and all of them.
 type Scope struct{ All bool }
 
-// Add adds the flags to a command.
+// Add adds the flag to a command. It means the same everywhere: all namespaces on the hub.
 func (s *Scope) Add(c *cobra.Command) {
-	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "List the objects of all namespaces on the hub.")
+	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "Use the objects of all namespaces on the hub.")
+}
+
+// Given returns the namespace of -n, for a command that shows all namespaces unless it is set. -n and -A exclude each
+// other there.
+func (s *Scope) Given(a *Env) (string, error) {
+	namespace := ""
+	if a.Flags.Namespace != nil {
+		namespace = *a.Flags.Namespace
+	}
+	if s.All && namespace != "" {
+		return "", exit.Hintf("set only one of them", "--namespace and --all-namespaces exclude each other")
+	}
+	return namespace, nil
 }
 
 // Options returns the options of a list request.

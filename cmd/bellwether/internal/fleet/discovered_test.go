@@ -88,6 +88,8 @@ func TestJoinDiscoveredTogether(t *testing.T) {
 	online, asleep, moving := ofHive("online"), ofHive("asleep"), ofHive("moving")
 	online.Status.Conditions[0].Status = metav1.ConditionTrue
 	asleep.Status.Source.PowerState = v1alpha1.PowerHibernating
+	asleep.Status.Conditions = append(asleep.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionHibernating,
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHibernating})
 	moving.Status.Source.State = v1alpha1.SourceRelocating
 	objects := []client.Object{clitest.Cluster("by-hand", nil), online, asleep, moving}
 	h := clitest.NewHub(objects...)
@@ -113,5 +115,26 @@ func TestJoinDiscoveredTogether(t *testing.T) {
 		if got := h.Run(t, append([]string{"fleet", "join-discovered"}, args...)...); got.Code == 0 {
 			t.Errorf("%v is accepted: %s", args, got.Out)
 		}
+	}
+}
+
+// TestPowerStateThatIsNotBelieved is what people read of a cluster whose source goes on saying that it does not run.
+func TestPowerStateThatIsNotBelieved(t *testing.T) {
+	c := ofHive("stuck")
+	c.Status.Source.PowerState = v1alpha1.PowerResuming
+	hibernating := metav1.Condition{Type: v1alpha1.ConditionHibernating, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonPowerUnknown}
+	c.Status.Conditions = append(c.Status.Conditions, hibernating)
+	got := clitest.NewHub(c).Run(t, "fleet", "get", "stuck")
+	if want := "Resuming (not believed: the cluster is taken to run)"; !strings.Contains(got.Out, want) {
+		t.Errorf("%q is not in\n%s", want, got.Out)
+	}
+	if got := clitest.NewHub(c).Run(t, "fleet", "list"); strings.Contains(got.Out, "Resuming") {
+		t.Errorf("the list takes the cluster for one that does not run:\n%s", got.Out)
+	}
+	hibernating.Status, hibernating.Reason = metav1.ConditionTrue, v1alpha1.ReasonHibernating
+	c.Status.Conditions[len(c.Status.Conditions)-1] = hibernating
+	if got := clitest.NewHub(c).Run(t, "fleet", "list"); !strings.Contains(got.Out, "Resuming") {
+		t.Errorf("the list does not tell that the cluster is resumed:\n%s", got.Out)
 	}
 }

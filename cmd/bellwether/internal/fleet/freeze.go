@@ -218,7 +218,7 @@ func unrecordedClusters(ctx context.Context, h *hub.Client, f *v1alpha1.FleetFre
 }
 
 // freezeNames returns the names of all FleetFreezes, for completion.
-func freezeNames(ctx context.Context, h *hub.Client) []string {
+func freezeNames(ctx context.Context, h *hub.Client, _ command.Completing) []string {
 	list, _ := h.Freezes(ctx)
 	var out []string
 	for _, f := range list {

@@ -61,7 +61,7 @@ func addSource(facts *term.Table, c *v1alpha1.FleetCluster) {
 		return
 	}
 	if source.PowerState != "" {
-		facts.Add(term.PlainCells("Power state:", string(source.PowerState))...)
+		facts.Add(term.Cell{Text: "Power state:"}, powerState(c))
 	}
 	if source.Message != "" {
 		facts.Add(term.Cell{Text: "Source says:"}, term.Warn.Cell(source.Message))
@@ -69,6 +69,15 @@ func addSource(facts *term.Table, c *v1alpha1.FleetCluster) {
 	for _, clash := range source.Clashes {
 		facts.Add(term.Cell{Text: "Same name:"}, term.Warn.Cell(sources.Describe(clash)+" is not in the fleet"))
 	}
+}
+
+// powerState is what the source says of the cluster's machines, and whether the hub believes it.
+func powerState(c *v1alpha1.FleetCluster) term.Cell {
+	text := string(c.Status.Source.PowerState)
+	if c.Status.Source.SaysStopped() && !c.Status.IsHibernating() {
+		return term.Warn.Cell(text + " (not believed: the cluster is taken to run)")
+	}
+	return term.Cell{Text: text}
 }
 
 // sourceOf names the source of a cluster and its state.

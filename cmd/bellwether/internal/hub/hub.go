@@ -72,6 +72,12 @@ func (h *Client) Operator(ctx context.Context, name string) (*v1alpha1.ManagedOp
 	return o, nil
 }
 
+// OperatorIn reads a ManagedOperator of a namespace, and looks for it nowhere else.
+func (h *Client) OperatorIn(ctx context.Context, key client.ObjectKey) (*v1alpha1.ManagedOperator, error) {
+	o := &v1alpha1.ManagedOperator{}
+	return o, h.read(ctx, "operator", key, o, &v1alpha1.ManagedOperatorList{}, adviceOperators)
+}
+
 func (h *Client) operatorElsewhere(ctx context.Context, name string) (*v1alpha1.ManagedOperator, error) {
 	list := &v1alpha1.ManagedOperatorList{}
 	_ = h.List(ctx, list) // not everybody may list all namespaces

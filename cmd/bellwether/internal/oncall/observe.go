@@ -27,9 +27,6 @@ import (
 // time. What cannot be read is noted in the input. It returns the names of the servers
 // that were to be read and failed.
 func (a *app) observe(ctx context.Context, o *handoverOptions, in *handover.Input) (failed []string) {
-	if n := a.Flags.Namespace; n != nil {
-		in.Namespace = *n
-	}
 	var wg sync.WaitGroup
 	results := make([]string, 3)
 	for i, read := range []func(context.Context, *handoverOptions, *handover.Input) string{a.readHub, a.readPrometheus,

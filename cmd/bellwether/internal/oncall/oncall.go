@@ -53,6 +53,7 @@ type handoverOptions struct {
 	alertmanager command.AlertmanagerFlags
 	shift        shiftFlags
 	limit        int
+	scope        command.Scope
 }
 
 func (o *handoverOptions) add(c *cobra.Command) {
@@ -60,6 +61,7 @@ func (o *handoverOptions) add(c *cobra.Command) {
 	o.prometheus.Add(c)
 	o.alertmanager.Add(c)
 	o.shift.add(c)
+	o.scope.Add(c)
 	c.Flags().IntVar(&o.limit, "limit", 20, "The maximum length of each list. 0 means no limit.")
 }
 
@@ -81,6 +83,9 @@ func (a *app) handoverCommand() *cobra.Command {
 			}
 			in, err := o.shift.span(a.Now().Truncate(time.Second))
 			if err != nil {
+				return err
+			}
+			if in.Namespace, err = o.scope.Given(a.Env); err != nil {
 				return err
 			}
 			in.Most, in.Program = o.limit, a.Self

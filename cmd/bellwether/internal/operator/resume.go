@@ -29,7 +29,8 @@ held.
 With --all every operator in the namespace that waits is resumed (with -A: in all namespaces).`
 
 func (a *app) resumeCommand() *cobra.Command {
-	var all, everywhere bool
+	var all bool
+	var in command.Scope
 	c := &cobra.Command{
 		Use: "resume NAME | --all", Short: "Go on with an operator that the hub found on clusters",
 		Long: resumeLong, Example: "  bellwether operator resume echo\n  bellwether operator resume --all -A",
@@ -38,16 +39,16 @@ func (a *app) resumeCommand() *cobra.Command {
 			switch {
 			case all == (len(args) == 1):
 				return exit.Hintf("usage: "+c.UseLine(), "set either the name of the operator or --all")
-			case everywhere && !all:
+			case in.All && !all:
 				return exit.Hintf("set --all too", "--all-namespaces has no effect without --all")
 			case all:
-				return a.resumeAll(c.Context(), everywhere)
+				return a.resumeAll(c.Context(), in.All)
 			}
 			return a.resumeNamed(c.Context(), args[0])
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "Resume every operator that waits for it.")
-	c.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "With --all: in all namespaces.")
+	in.Add(c)
 	return c
 }
 

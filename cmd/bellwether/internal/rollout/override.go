@@ -31,6 +31,7 @@ func (a *app) rolloutOverrideCommand() *cobra.Command {
 	var wanted rollouts.GateRef
 	c := a.steering(steerCommand{
 		use: "override", short: "Override a gate that failed or has no verdict", long: overrideLong, mustSay: true,
+		verb:    "override",
 		example: "  bellwether rollout override echo --wave canary --gate budget --reason \"known noise\"",
 		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
 			who, err := whoAmI(ctx, h)

@@ -28,8 +28,9 @@ import (
 // what makes no sense.
 type change func(r *v1alpha1.OperatorRollout) (done string, err error)
 
-// steer changes a rollout, again if someone else changed it in between.
-func (a *app) steer(ctx context.Context, h *hub.Client, name string, do change) error {
+// steer changes a rollout, again if someone else changed it in between. The verb is what the user has to be permitted
+// on it beside that; empty for nothing.
+func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do change) error {
 	r, err := h.Rollout(ctx, name)
 	if err != nil {
 		return err
@@ -46,13 +47,16 @@ func (a *app) steer(ctx context.Context, h *hub.Client, name string, do change) 
 		return h.Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
-		return steerError(r, err)
+		return steerError(r, verb, err)
 	}
 	a.Say("%s\n", done)
 	return nil
 }
 
-func steerError(r *v1alpha1.OperatorRollout, err error) error {
+func steerError(r *v1alpha1.OperatorRollout, verb string, err error) error {
+	if verb != "" {
+		err = hub.Denied(err, verb, r.Namespace)
+	}
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return fmt.Errorf("change rollout %s: %w", r.Name, err)
 	}
@@ -64,7 +68,9 @@ type steerCommand struct {
 	use, short, long, example string
 	// mustSay asks for a reason.
 	mustSay bool
-	do      func(ctx context.Context, h *hub.Client, reason string) (change, error)
+	// verb is what the user has to be permitted on the rollout beside changing it; empty for nothing.
+	verb string
+	do   func(ctx context.Context, h *hub.Client, reason string) (change, error)
 }
 
 func (a *app) steering(s steerCommand) *cobra.Command {
@@ -85,7 +91,7 @@ func (a *app) steering(s steerCommand) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.steer(c.Context(), h, args[0], do)
+			return a.steer(c.Context(), h, args[0], s.verb, do)
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "The reason, which is stored in the rollout.")
@@ -178,7 +184,7 @@ func (a *app) rolloutRetryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.steer(c.Context(), h, args[0], retryFailed)
+			return a.steer(c.Context(), h, args[0], "", retryFailed)
 		},
 	}
 	return c
@@ -250,6 +256,7 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 	var wanted rollouts.GateRef
 	c := a.steering(steerCommand{
 		use: "approve", short: "Approve a wave that waits for an approval", long: approveLong, mustSay: true,
+		verb:    "approve",
 		example: "  bellwether rollout approve echo --reason \"canary looks good\"",
 		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
 			who, err := whoAmI(ctx, h)

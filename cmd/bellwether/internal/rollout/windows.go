@@ -24,7 +24,7 @@ bellwether-override).`
 func (a *app) rolloutOverrideWindowsCommand() *cobra.Command {
 	return a.steering(steerCommand{
 		use: "override-windows", short: "Admit clusters while ChangeWindows are closed", long: overrideWindowsLong,
-		mustSay: true,
+		mustSay: true, verb: "override",
 		example: "  bellwether rollout override-windows echo --reason \"CVE-2026-1234\"",
 		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
 			who, err := whoAmI(ctx, h)

@@ -14,8 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -116,17 +119,40 @@ func TestAsAKubectlPlugin(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
+	in := func(namespace string, o client.Object) client.Object {
+		o.SetNamespace(namespace)
+		return o
+	}
+	catalog := &v1alpha1.OperatorCatalog{ObjectMeta: metav1.ObjectMeta{Name: "main"}}
+	catalog.Spec.Source.Image = "registry.example.com/main"
+	silence := &v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Name: "quiet"},
+		Spec: v1alpha1.AlertSilenceSpec{Reason: "disks"}}
+	conditions.Set(&silence.Status.Conditions, 1, v1alpha1.ConditionActive, true, v1alpha1.ReasonInForce, "")
+	backup := &v1alpha1.OperatorBackup{ObjectMeta: metav1.ObjectMeta{Name: "team.storage.1"}}
+	backup.Spec.Operator = v1alpha1.OperatorReference{Namespace: "team", Name: "storage"}
 	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.Gated(),
-		clitest.Cluster("prod-1", map[string]string{"region": "eu"}))
+		clitest.Cluster("prod-1", map[string]string{"region": "eu"}), in("team", clitest.Operator("storage", "1.0.0")),
+		in("team", clitest.Operator("twice", "1.0.0")), in("tools", clitest.Operator("twice", "1.0.0")),
+		in("team", catalog), in("team", silence), in("bellwether-prod-1", backup))
 	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
-		"clusters":        {[]string{"fleet", "get", ""}, "prod-1\teu\n"},
-		"rollouts":        {[]string{"rollout", "get", ""}, "echo\techo-operator\necho-2\t1.1.0 Progressing\n"},
+		"clusters": {[]string{"fleet", "get", ""}, "prod-1\teu\n"},
+		"rollouts": {[]string{"rollout", "get", ""}, "echo\techo-operator\nstorage\techo-operator\n" +
+			"team/twice\techo-operator\ntools/twice\techo-operator\necho-2\t1.1.0 Progressing\n"},
 		"second argument": {[]string{"why", "prod-1", ""}, "echo\techo-operator\n"},
-		"waves":           {[]string{"rollout", "approve", "echo", "--wave", ""}, "rest\n"},
-		"formats":         {[]string{"fleet", "list", "-o", ""}, "wide\njson\nyaml\nname\n"},
+		"operators elsewhere": {[]string{"operator", "get", ""}, "echo\techo-operator\nstorage\techo-operator\n" +
+			"team/twice\techo-operator\ntools/twice\techo-operator\n"},
+		"with a namespace": {[]string{"operator", "get", "team/"}, "default/echo\techo-operator\n" +
+			"team/storage\techo-operator\nteam/twice"},
+		"catalogs elsewhere":         {[]string{"catalog", "get", ""}, "team/main\tregistry.example.com/main\n"},
+		"silences elsewhere":         {[]string{"silence", "end", ""}, "team/quiet\tdisks\n"},
+		"backups":                    {[]string{"backup", "show", "prod-1", ""}, "team.storage.1\tteam/storage\n"},
+		"backups to restore":         {[]string{"backup", "restore", "prod-1", ""}, "team.storage.1\tteam/storage\n"},
+		"backups of another cluster": {[]string{"backup", "show", "prod-2", ""}, ":4\n"},
+		"waves":                      {[]string{"rollout", "approve", "echo", "--wave", ""}, "rest\n"},
+		"formats":                    {[]string{"fleet", "list", "-o", ""}, "wide\njson\nyaml\nname\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := h.Run(t, append([]string{"__complete"}, test.args...)...)

@@ -51,7 +51,10 @@ func TestSilenceOfFlags(t *testing.T) {
 		"wrong selector": {options: with(func(o *createOptions) { o.selector = "a b" }), wrong: "--cluster-selector"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := test.options.silence(client.ObjectKey{Namespace: "tools", Name: "s"}, noon)
+			got, err := test.options.draft(client.ObjectKey{Namespace: "tools", Name: "s"})
+			if err == nil {
+				got.Spec.End, err = test.options.end(noon)
+			}
 			if test.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), test.wrong) {
 					t.Errorf("error %v, want %q in it", err, test.wrong)

@@ -6,6 +6,9 @@ package slo
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
 )
@@ -43,6 +47,8 @@ exactly for its period. The graph shows the remaining budget over time. Where an
 AlertSilence excludes time from the budget, what would be left without that time
 follows in parentheses.
 
+All namespaces are shown. With -n, only the operators of that namespace are.
+
 The data comes from Prometheus, from the series that the rules of the OperatorSLOs
 record.`
 
@@ -50,13 +56,15 @@ func (a *app) sloListCommand() *cobra.Command {
 	var out command.Output
 	var from command.PrometheusFlags
 	var graph graphFlags
+	var in command.Scope
 	var all bool
 	c := &cobra.Command{
-		Use: "list", Short: "Show the error budgets of operators, the worst first", Long: sloListLong,
-		Args:    command.NoArgs,
+		Use: "list", Aliases: []string{"ls"}, Short: "Show the error budgets of operators, the worst first",
+		Long: sloListLong, Args: command.NoArgs,
 		Example: "  bellwether slo list --prometheus http://localhost:9090\n  bellwether slo list --all --since 168h",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(out.Check(), graph.check()); err != nil {
+			namespace, err := in.Given(a.Env)
+			if err := cmp.Or(err, out.Check(), graph.check()); err != nil {
 				return err
 			}
 			answer, err := a.ReadBudgets(c.Context(), &from, "", graph.since)
@@ -64,7 +72,9 @@ func (a *app) sloListCommand() *cobra.Command {
 				return err
 			}
 			a.warnRetention(a.Retention(c.Context(), &from), answer.Objectives)
-			shown := answer.Objectives
+			shown := slices.DeleteFunc(answer.Objectives, func(b budgets.Budget) bool {
+				return namespace != "" && b.Namespace != namespace
+			})
 			if !all {
 				shown = budgets.ByOperator(shown)
 			}
@@ -79,6 +89,7 @@ func (a *app) sloListCommand() *cobra.Command {
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	from.Add(c)
 	graph.add(c)
+	in.Add(c)
 	c.Flags().BoolVar(&all, "all", false, "Show all objectives instead of the worst one of each operator.")
 	return c
 }
@@ -107,16 +118,43 @@ func (a *app) objectivesInput(ctx context.Context, answer *budgets.Report) expla
 		in.SLOErr = err
 		return in
 	}
+	in.SLO, in.SLOErr = objectivesOf(ctx, h, in.Operator)
+	return in
+}
+
+// objectivesOf returns the OperatorSLO of an operator; nil if there is none.
+func objectivesOf(ctx context.Context, h *hub.Client, operator v1alpha1.OperatorReference) (*v1alpha1.OperatorSLO,
+	error) {
 	list := &v1alpha1.OperatorSLOList{}
-	if in.SLOErr = h.List(ctx, list, client.InNamespace(in.Operator.Namespace)); in.SLOErr != nil {
-		return in
+	if err := h.List(ctx, list, client.InNamespace(operator.Namespace)); err != nil {
+		return nil, fmt.Errorf("list OperatorSLOs: %w", err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Spec.Operator == in.Operator.Name {
-			in.SLO = &list.Items[i]
+		if list.Items[i].Spec.Operator == operator.Name {
+			return &list.Items[i], nil
 		}
 	}
-	return in
+	return nil, nil
+}
+
+// withoutBudgets prints what the hub knows of an operator's objectives where Prometheus does not answer, and returns
+// the error. If the hub does not answer either, the error is all that there is.
+func (a *app) withoutBudgets(ctx context.Context, out *command.Output, operator string, failure error) error {
+	h, err := a.Hub()
+	if err != nil {
+		return failure
+	}
+	o, err := h.Operator(ctx, operator)
+	if err != nil {
+		return failure
+	}
+	of := v1alpha1.OperatorReference(client.ObjectKeyFromObject(o))
+	in := explain.ObjectivesInput{Now: a.Now(), Program: a.Self, Operator: of, BudgetsErr: failure}
+	if in.SLO, in.SLOErr = objectivesOf(ctx, h, of); in.SLO == nil && in.SLOErr == nil {
+		return failure
+	}
+	err = a.Explained(out, nil, explain.Objectives(in), func(s term.Style) string { return KnownObjectives(in.SLO, s) })
+	return errors.Join(err, failure)
 }
 
 const sloGetLong = `Show the error budgets of an operator: its objectives, and the clusters that have
@@ -144,7 +182,7 @@ func (a *app) sloGetCommand() *cobra.Command {
 			}
 			answer, err := a.ReadBudgets(c.Context(), &from, args[0], graph.since)
 			if err != nil {
-				return err
+				return a.withoutBudgets(c.Context(), &out, args[0], err)
 			}
 			a.warnRetention(a.Retention(c.Context(), &from), answer.Objectives)
 			most := fewClusters

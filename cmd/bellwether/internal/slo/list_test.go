@@ -21,8 +21,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/budgets"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
@@ -255,5 +257,27 @@ func TestSLOListReadsTheEnvironment(t *testing.T) {
 	var all []budgets.Budget
 	if err := json.Unmarshal([]byte(got.Out), &all); err != nil || len(all) != 8 {
 		t.Errorf("%d objectives (%v): %s%s", len(all), err, got.Out, got.Err)
+	}
+}
+
+// TestWhatTheHubKnowsIsShown has a Prometheus that does not answer: the rest of the command's output is there.
+func TestWhatTheHubKnowsIsShown(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	objectives := &v1alpha1.OperatorSLO{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "echo"},
+		Spec: v1alpha1.OperatorSLOSpec{Operator: "echo"}}
+	objectives.Status.Objectives = []v1alpha1.SLOObjective{{SLI: "available", Target: "99.9", Period: "30d"}}
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), objectives)
+	got := h.Run(t, "slo", "get", "echo", "--prometheus", closed.URL)
+	for _, want := range []string{"available", "99.9", "30d", "not known", "the error budgets could not be read"} {
+		if !strings.Contains(got.Out, want) {
+			t.Errorf("%q is not in\n%s", want, got.Out)
+		}
+	}
+	if got.Code != exit.Error || !strings.Contains(got.Err, "cannot reach Prometheus") {
+		t.Errorf("%d %q, want an error about Prometheus", got.Code, got.Err)
+	}
+	if got := h.Run(t, "slo", "get", "other", "--prometheus", closed.URL); got.Out != "" || got.Code != exit.Error {
+		t.Errorf("an operator that the hub does not know: %d %q", got.Code, got.Out)
 	}
 }

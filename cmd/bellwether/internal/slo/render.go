@@ -15,6 +15,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
@@ -246,4 +247,17 @@ func where(b budgets.Budget, clusters map[string]bool) string {
 		}
 	}
 	return " on " + phrase.Count(len(clusters), "cluster")
+}
+
+// KnownObjectives are the objectives in force as the hub knows them, without their budgets.
+func KnownObjectives(o *v1alpha1.OperatorSLO, s term.Style) string {
+	if o == nil || len(o.Status.Objectives) == 0 {
+		return "The hub knows of no objectives in force.\n"
+	}
+	t := &term.Table{Header: []string{"OBJECTIVE", "TARGET", "PERIOD", "BUDGET LEFT"}}
+	for _, objective := range o.Status.Objectives {
+		t.Add(term.Cell{Text: objective.SLI}, term.Cell{Text: term.OrDash(objective.Target)},
+			term.Cell{Text: term.OrDash(objective.Period)}, term.Warn.Cell("not known"))
+	}
+	return t.Render(s)
 }

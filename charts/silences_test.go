@@ -1,0 +1,47 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts_test
+
+import (
+	"testing"
+)
+
+// TestLongSilencesAreRefused asks the policy about silences of different lengths. Their start is that of the object, or
+// when the API server created it.
+func TestLongSilencesAreRefused(t *testing.T) {
+	const refused = "a silence may last 24h at most: set spec.end to an earlier time, or raise hub.paging.maxSilence " +
+		"of the hub's chart"
+	silence := func(start, end string) object {
+		spec := object{"end": end}
+		if start != "" {
+			spec["start"] = start
+		}
+		return object{"metadata": object{"creationTimestamp": "2026-11-28T12:00:00Z"}, "spec": spec}
+	}
+	evaluator, policy := newEvaluator(t), policies(t)["bellwether-silences"]
+	long := silence("", "2026-11-30T12:00:00Z")
+	for name, test := range map[string]struct {
+		operation  string
+		old, after object
+		want       string
+	}{
+		"a day":                        {"CREATE", nil, silence("", "2026-11-29T12:00:00Z"), ""},
+		"a day and a second":           {"CREATE", nil, silence("", "2026-11-29T12:00:01Z"), refused},
+		"90 hours":                     {"CREATE", nil, silence("", "2026-12-02T06:00:00Z"), refused},
+		"a day in a week":              {"CREATE", nil, silence("2026-12-05T12:00:00Z", "2026-12-06T12:00:00Z"), ""},
+		"two days in a week":           {"CREATE", nil, silence("2026-12-05T12:00:00Z", "2026-12-07T12:00:00Z"), refused},
+		"two days, since yesterday":    {"CREATE", nil, silence("2026-11-27T12:00:00Z", "2026-11-29T12:00:00Z"), refused},
+		"a day, since an hour":         {"CREATE", nil, silence("2026-11-28T11:00:00Z", "2026-11-29T11:00:00Z"), ""},
+		"in another time zone":         {"CREATE", nil, silence("", "2026-11-29T13:00:00+01:00"), ""},
+		"one is made longer":           {"UPDATE", silence("", "2026-11-28T13:00:00Z"), long, refused},
+		"one that is long is ended":    {"UPDATE", long, silence("", "2026-11-28T12:30:00Z"), ""},
+		"one that is long stays":       {"UPDATE", long, long, ""},
+		"one that is long gets longer": {"UPDATE", long, silence("", "2026-11-30T13:00:00Z"), refused},
+	} {
+		in := object{"object": test.after, "oldObject": test.old, "request": object{"operation": test.operation}}
+		if got := evaluator.denies(t, policy, in); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
