@@ -126,7 +126,7 @@ func clusterFaults() map[string]fault {
 		}, Unknown, remedy.NotReported, "", "has not reported whether it reaches"},
 		"OLM missing": {onCluster(v1alpha1.ConditionOLMAvailable, v1alpha1.ReasonOLMMissing, "no OLM"), Failed,
 			v1alpha1.ReasonOLMMissing, "", "Install the Operator Lifecycle Manager"},
-		"cluster paused": {func(in *InstallInput) { in.Cluster.Spec.Paused = true }, Waiting, remedy.ClusterPaused, "",
+		"cluster paused": {func(in *InstallInput) { in.Cluster.Spec.Paused = true }, Waiting, v1alpha1.ReasonClusterPaused, "",
 			"kubectl patch fleetcluster prod-1"},
 		"cluster leaving": {func(in *InstallInput) { in.Cluster.DeletionTimestamp = agoPtr(time.Minute) }, Waiting,
 			v1alpha1.ReasonDeleting, "", "is leaving the fleet"},

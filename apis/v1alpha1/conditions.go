@@ -129,6 +129,8 @@ const (
 	// ReasonSourcePaused says that the owner of a cluster's source paused it, or moves it
 	// to another management cluster.
 	ReasonSourcePaused = "SourcePaused"
+	// ReasonClusterPaused says that nothing is uninstalled from a cluster because it, or its source, is paused.
+	ReasonClusterPaused = "ClusterPaused"
 	// ReasonAgentTooOld and ReasonHubTooOld say that agent and hub are more than one minor
 	// version apart.
 	ReasonAgentTooOld = "AgentTooOld"
