@@ -141,12 +141,19 @@ func TestRoles(t *testing.T) {
 		"approve approves": {role: "approve",
 			args: []string{"rollout", "approve", "echo-1", "--gate", "sre", "--reason", "fine"},
 			says: "approved by approve-user"},
+		"operate may not remove a cluster": {role: "operate", args: []string{"fleet", "remove", "roles-1", "--yes"}, code: 1,
+			says: "bellwether-remove"},
+		"remove is asked": {role: "remove", args: []string{"fleet", "remove", "roles-1"}, code: 1,
+			says: "This removes cluster roles-1 from the fleet"},
+		"operate may not revoke": {role: "operate", args: []string{"fleet", "revoke", "roles-1", "--yes"}, code: 1,
+			says: "bellwether-join"},
 		"without a role, no looks": {role: "none", args: []string{"rollout", "get", "echo-1"}, code: 1,
 			says: "bellwether-view"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
 			h.rollout(t, v1alpha1.RolloutProgressing, v1alpha1.WaveGated)
+			h.cluster(t, "roles-1")
 			user := test.role + "-user"
 			h.bind(t, user, "bellwether-"+test.role)
 			eventually(t, "the binding is in force", func() bool {
@@ -302,11 +309,11 @@ func TestJoinWritesAKubeconfig(t *testing.T) {
 	if who := h.whoIs(t, config.BearerToken); who != "system:serviceaccount:"+namespace+":bellwether-agent" {
 		t.Errorf("the token is of %q", who)
 	}
-	if got := h.run(t, "fleet", "revoke", name); got.code != 0 || !strings.Contains(got.out, "fleet join "+name) {
+	if got := h.run(t, "fleet", "revoke", name, "--yes"); got.code != 0 || !strings.Contains(got.out, "fleet join "+name) {
 		t.Errorf("revoke ends with %d and says\n%s%s", got.code, got.out, got.err)
 	}
 	eventually(t, "the token is refused", func() bool { return h.whoIs(t, config.BearerToken) == "" })
-	if got := h.run(t, "fleet", "revoke", name); got.code != 1 ||
+	if got := h.run(t, "fleet", "revoke", name, "--yes"); got.code != 1 ||
 		!strings.Contains(got.err, "has no access to the hub") {
 		t.Errorf("revoke, a second time, ends with %d and says\n%s%s", got.code, got.out, got.err)
 	}
