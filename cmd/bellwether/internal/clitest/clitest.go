@@ -8,11 +8,13 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +34,10 @@ type Hub struct {
 	client.WithWatch
 	// User is who the hub takes the caller for.
 	User string
+	// Denied are the rights that the caller does not have, as in "remove fleetclusters".
+	Denied []string
+	// Answer is what the user types on a terminal; there is none where it is empty.
+	Answer string
 }
 
 // NewHub returns a hub that holds the objects.
@@ -44,10 +50,15 @@ func NewHub(objects ...client.Object) *Hub {
 	return h
 }
 
-// create answers who the caller is, which the fake client cannot.
+// create answers who the caller is and what the caller may, which the fake client cannot.
 func (h *Hub) create(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 	if review, ok := obj.(*authenticationv1.SelfSubjectReview); ok {
 		review.Status.UserInfo.Username = h.User
+		return nil
+	}
+	if review, ok := obj.(*authorizationv1.SelfSubjectAccessReview); ok {
+		asked := review.Spec.ResourceAttributes
+		review.Status.Allowed = !slices.Contains(h.Denied, asked.Verb+" "+asked.Resource)
 		return nil
 	}
 	return c.Create(ctx, obj, opts...)
@@ -71,8 +82,10 @@ func (h *Hub) RunAs(t *testing.T, program string, args ...string) Result {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	var out, errOut bytes.Buffer
-	a := command.NewEnv(program, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	a := command.NewEnv(program,
+		genericiooptions.IOStreams{In: strings.NewReader(h.Answer), Out: &out, ErrOut: &errOut})
 	a.Now = func() time.Time { return fixture.Noon }
+	a.CanAsk = func() bool { return h.Answer != "" }
 	a.Connect = func() (client.WithWatch, error) { return h.WithWatch, nil }
 	a.Watch = func(context.Context, client.ObjectKey) (client.Reader, <-chan struct{}, error) {
 		return h.WithWatch, nil, nil

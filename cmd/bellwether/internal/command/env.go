@@ -57,6 +57,8 @@ type Env struct {
 	Connect func() (client.WithWatch, error)
 	// Watch keeps an operator's rollouts in memory and tells of each change.
 	Watch func(ctx context.Context, operator client.ObjectKey) (client.Reader, <-chan struct{}, error)
+	// CanAsk tells whether there is a terminal on which somebody can answer a question.
+	CanAsk func() bool
 	// Getenv is os.Getenv.
 	Getenv func(string) string
 	// CleansUp is set by a command that removes what it made when it is interrupted. It is not
@@ -71,7 +73,7 @@ func NewEnv(program string, streams genericiooptions.IOStreams) *Env {
 	if base := strings.TrimSuffix(filepath.Base(program), ".exe"); base == "kubectl-bellwether" {
 		a.Self = "kubectl bellwether"
 	}
-	a.Connect, a.Watch = a.dial, a.watchRollouts
+	a.Connect, a.Watch, a.CanAsk = a.dial, a.watchRollouts, a.stdinIsTerminal
 	return a
 }
 
