@@ -15,9 +15,13 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -36,6 +40,8 @@ type Hub struct {
 	User string
 	// Denied are the rights that the caller does not have, as in "remove fleetclusters".
 	Denied []string
+	// Forbidden are the kinds of lists that the caller may not read, as in "LeaseList".
+	Forbidden []string
 	// Answer is what the user types on a terminal; there is none where it is empty.
 	Answer string
 }
@@ -46,8 +52,19 @@ func NewHub(objects ...client.Object) *Hub {
 	h.WithWatch = fake.NewClientBuilder().WithScheme(hub.Scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.OperatorRollout{}, &v1alpha1.ManagedOperator{}, &v1alpha1.FleetCluster{},
 			&v1alpha1.OperatorInstall{}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: h.create}).Build()
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", nameOf).
+		WithInterceptorFuncs(interceptor.Funcs{Create: h.create, List: h.list}).Build()
 	return h
+}
+
+func nameOf(o client.Object) []string { return []string{o.GetName()} }
+
+// list refuses what the caller may not read.
+func (h *Hub) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	if kind, err := apiutil.GVKForObject(list, hub.Scheme); err == nil && slices.Contains(h.Forbidden, kind.Kind) {
+		return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, "", nil)
+	}
+	return c.List(ctx, list, opts...)
 }
 
 // create answers who the caller is and what the caller may, which the fake client cannot.
