@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +42,7 @@ func forbids(t *testing.T, what string, err error) {
 	}
 }
 
-// TestRemovingAClusterNeedsItsRole: who may operate does not delete a FleetCluster by any means, and the hub, the garbage
+// TestRemovingAClusterNeedsItsRole: who may operate does not delete a FleetCluster by any means, and the garbage
 // collector and who has the role do.
 func TestRemovingAClusterNeedsItsRole(t *testing.T) {
 	h := start(t)
@@ -52,7 +51,8 @@ func TestRemovingAClusterNeedsItsRole(t *testing.T) {
 	cluster := fleetCluster("removal-one")
 	must(t, operates.Create(t.Context(), cluster))
 	h.reaches(t, cluster, "False NeverJoined")
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "removal-owner"}}
+	// The garbage collector knows no owners in namespaces of objects that are in none.
+	owner := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "removal-owner"}}
 	must(t, h.Create(t.Context(), owner))
 	patch := func(c client.Client, edit func(*v1alpha1.FleetCluster)) error {
 		o := fleetCluster(cluster.Name)
@@ -64,7 +64,8 @@ func TestRemovingAClusterNeedsItsRole(t *testing.T) {
 		return c.Patch(t.Context(), o, client.MergeFrom(before))
 	}
 	own := func(o *v1alpha1.FleetCluster) {
-		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}
+		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(),
+			Kind: "ClusterRole", Name: owner.Name, UID: owner.UID}}
 	}
 	eventually(t, func() error { // an API server evaluates a policy only some time after it was created
 		if err := operates.Delete(t.Context(), cluster.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
@@ -90,8 +91,8 @@ func TestRemovingAClusterNeedsItsRole(t *testing.T) {
 	}))
 	h.gone(t, cluster)
 
-	// Somebody with the role may have a cluster follow another object, in which case the garbage collector deletes it: also
-	// in the foreground, where it changes finalizers and owners before.
+	// Somebody with the role may have a cluster follow another object, in which case the garbage collector deletes it:
+	// also in the foreground, where it changes finalizers and owners before.
 	cluster = fleetCluster("removal-one")
 	must(t, operates.Create(t.Context(), cluster))
 	h.reaches(t, cluster, "False NeverJoined")
@@ -104,8 +105,8 @@ func TestRemovingAClusterNeedsItsRole(t *testing.T) {
 	h.gone(t, owner)
 }
 
-// TestAgreeingToARemovalNeedsItsRole: who may operate neither agrees that an operator is uninstalled from many clusters, nor
-// has nobody asked about it.
+// TestAgreeingToARemovalNeedsItsRole: who may operate neither agrees that an operator is uninstalled from many
+// clusters, nor has nobody asked about it.
 func TestAgreeingToARemovalNeedsItsRole(t *testing.T) {
 	h := start(t)
 	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "agree")
