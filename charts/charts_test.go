@@ -338,7 +338,7 @@ func TestRulesArePresent(t *testing.T) {
 	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-backup": true,
 		"sheep-agent-migration": true, "sheep-agent-operands": true, "sheep-agent-probe-secrets": true,
 		"sheep-view": true, "sheep-operate": true, "sheep-join": true,
-		"sheep-approve": true, "sheep-override": true, "sheep-policy": true, "sheep-freeze": true,
+		"sheep-approve": true, "sheep-override": true, "sheep-policy": true, "sheep-remove": true, "sheep-freeze": true,
 		"sheep-freezes": true, "sheep-hub-rules": true,
 		"sheep-hub-discovery": true, "sheep-remote-write-gate": true}
 	if diff := cmp.Diff(want, seen); diff != "" {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/paging"
@@ -36,6 +37,7 @@ func newEvaluator(t *testing.T) evaluator {
 	for _, name := range []string{"object", "oldObject", "request", "namespaceObject", "variables"} {
 		declared = append(declared, cel.Variable(name, cel.DynType))
 	}
+	declared = append(declared, cel.Variable("authorizer", library.AuthorizerType))
 	env, err := base.Extend(declared...)
 	if err != nil {
 		t.Fatal(err)
@@ -75,9 +77,13 @@ func (e evaluator) denies(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy
 		variables[v.Name] = e.value(t, v.Expression, in)
 	}
 	for _, v := range p.Spec.Validations {
-		if e.value(t, v.Expression, in) != true {
-			return v.Message
+		if e.value(t, v.Expression, in) == true {
+			continue
 		}
+		if v.MessageExpression != "" {
+			return fmt.Sprint(e.value(t, v.MessageExpression, in))
+		}
+		return v.Message
 	}
 	return ""
 }

@@ -152,7 +152,7 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 			Text: fmt.Sprintf("cluster %s is leaving the fleet", c.Name)})
 	}
 	if c.Spec.Paused {
-		links = append(links, Link{State: Waiting, Reason: remedy.ClusterPaused,
+		links = append(links, Link{State: Waiting, Reason: v1alpha1.ReasonClusterPaused,
 			Text:     fmt.Sprintf("cluster %s is paused: no rollout admits it", c.Name),
 			Evidence: []Evidence{{Object: r.object, Field: "spec.paused", Observed: "true"}}})
 	}

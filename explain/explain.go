@@ -180,7 +180,7 @@ func timeOf(t metav1.Time) *metav1.Time {
 }
 
 // clock writes a time for a sentence.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // since is ", since TIME" where the time is known.
 func since(t *metav1.Time) string {

@@ -113,20 +113,20 @@ func isAPIServerReachable(c metav1.Condition) bool {
 func clusterFaults() map[string]fault {
 	return map[string]fault{
 		"offline": {onCluster(v1alpha1.ConditionOnline, v1alpha1.ReasonLeaseExpired, "the agent renewed its Lease "+
-			"last at 11:58"), Unknown, v1alpha1.ReasonLeaseExpired, "", "cluster prod-1 is offline since 2026-11-21 " +
-			"11:58:00 UTC"},
+			"last at 11:58"), Unknown, v1alpha1.ReasonLeaseExpired, "", "cluster prod-1 is offline since 2026-11-21T" +
+			"11:58:00Z"},
 		"never joined": {onCluster(v1alpha1.ConditionOnline, v1alpha1.ReasonNeverJoined, "no agent has "+
 			"reported"), Unknown,
 			v1alpha1.ReasonNeverJoined, "", "bellwether fleet join prod-1"},
 		"API server dead": {onCluster(v1alpha1.ConditionAPIServerReachable, v1alpha1.ReasonAPIServerUnreachable,
 			"connection refused"), Unknown, v1alpha1.ReasonAPIServerUnreachable, "",
-			"cannot reach the API server of its cluster since 2026-11-21 11:58:00 UTC"},
+			"cannot reach the API server of its cluster since 2026-11-21T11:58:00Z"},
 		"API server not reported": {func(in *InstallInput) {
 			in.Cluster.Status.Conditions = slices.DeleteFunc(in.Cluster.Status.Conditions, isAPIServerReachable)
 		}, Unknown, remedy.NotReported, "", "has not reported whether it reaches"},
 		"OLM missing": {onCluster(v1alpha1.ConditionOLMAvailable, v1alpha1.ReasonOLMMissing, "no OLM"), Failed,
 			v1alpha1.ReasonOLMMissing, "", "Install the Operator Lifecycle Manager"},
-		"cluster paused": {func(in *InstallInput) { in.Cluster.Spec.Paused = true }, Waiting, remedy.ClusterPaused, "",
+		"cluster paused": {func(in *InstallInput) { in.Cluster.Spec.Paused = true }, Waiting, v1alpha1.ReasonClusterPaused, "",
 			"kubectl patch fleetcluster prod-1"},
 		"cluster leaving": {func(in *InstallInput) { in.Cluster.DeletionTimestamp = agoPtr(time.Minute) }, Waiting,
 			v1alpha1.ReasonDeleting, "", "is leaving the fleet"},
@@ -298,7 +298,7 @@ func installFaults() map[string]fault {
 			i := in.Install
 			i.Spec.Admission.AdmittedAt, i.Status.SucceededHash = ago(11*time.Minute), ""
 			notReady(&i.Status.Conditions, v1alpha1.ReasonProgressing, "echo-operator.v1.1.0 is Installing")
-		}, Failed, remedy.Deadline, "", "deadline of its wave, which passed at 2026-11-21 11:59:00 UTC"},
+		}, Failed, remedy.Deadline, "", "deadline of its wave, which passed at 2026-11-21T11:59:00Z"},
 		"blocked version": {func(in *InstallInput) {
 			block := v1alpha1.VersionBlock{Package: "echo-operator", Version: "1.1.0", Reason: "it loses data"}
 			in.Install.Spec.Blocks = []v1alpha1.VersionBlock{block}
@@ -337,7 +337,7 @@ func workloadFaults() map[string]fault {
 		"probe fails": {func(in *InstallInput) {
 			set(&in.Downstream.Probes[0].Status.Conditions, v1alpha1.ConditionSuccess, false, v1alpha1.ReasonTimedOut,
 				"no answer within 5s")
-		}, Degraded, v1alpha1.ReasonTimedOut, "", "probe echo fails since 2026-11-21 11:58:00 UTC"},
+		}, Degraded, v1alpha1.ReasonTimedOut, "", "probe echo fails since 2026-11-21T11:58:00Z"},
 		"alert fires": {func(in *InstallInput) { in.Budgets[0].Firing = []string{"BellwetherSLOBurn"} }, Degraded,
 			remedy.AlertFiring, "", "1 firing alert for available on cluster prod-1: BellwetherSLOBurn"},
 		"budget spent": {func(in *InstallInput) {
@@ -349,7 +349,7 @@ func workloadFaults() map[string]fault {
 
 func TestHealthyInstallListsWhatWasChecked(t *testing.T) {
 	e := Install(healthyInstall())
-	if e.State != Healthy || e.Summary != "1.1.0 is installed and Ready since 2026-11-21 11:58:00 UTC; nothing is "+
+	if e.State != Healthy || e.Summary != "1.1.0 is installed and Ready since 2026-11-21T11:58:00Z; nothing is "+
 		"pending." {
 		t.Errorf("%s: %s", e.State, e.Summary)
 	}

@@ -167,7 +167,7 @@ func classify(in RolloutInput) []rollouts.Member {
 
 // classReasons are the reasons of the table for those of a member's class.
 var classReasons = map[string]string{rollouts.ReasonDeadlineExceeded: remedy.Deadline,
-	rollouts.ReasonNotReady: v1alpha1.ReasonPodsUnavailable, v1alpha1.ReasonPaused: remedy.ClusterPaused}
+	rollouts.ReasonNotReady: v1alpha1.ReasonPodsUnavailable, v1alpha1.ReasonPaused: v1alpha1.ReasonClusterPaused}
 
 func membersOf(in RolloutInput) []Member {
 	installs := map[string]*v1alpha1.OperatorInstall{}

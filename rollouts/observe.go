@@ -64,6 +64,12 @@ func PausedReason(c *v1alpha1.FleetCluster) string {
 	return ""
 }
 
+// IsLeftAlone tells whether a person, or the owner of the cluster's source, wants nothing changed on the cluster. One
+// that hibernates is only offline.
+func (c Cluster) IsLeftAlone() bool {
+	return c.Paused && c.PausedReason != v1alpha1.ReasonHibernating
+}
+
 // isEnrolled tells whether the cluster's namespace can be written to. One that
 // cannot would hold up the planning of all others.
 func isEnrolled(c *v1alpha1.FleetCluster) bool {

@@ -137,6 +137,8 @@ const (
 	// ReasonSourcePaused says that the owner of a cluster's source paused it, or moves it
 	// to another management cluster.
 	ReasonSourcePaused = "SourcePaused"
+	// ReasonClusterPaused says that nothing is uninstalled from a cluster because it, or its source, is paused.
+	ReasonClusterPaused = "ClusterPaused"
 	// ReasonAgentTooOld and ReasonHubTooOld say that agent and hub are more than one minor
 	// version apart.
 	ReasonAgentTooOld = "AgentTooOld"
@@ -573,6 +575,8 @@ const (
 
 	// LeaseName is the name of the agent's Lease in the cluster's namespace.
 	LeaseName = "bellwether-agent"
+	// HubLeaseName is the name of the Lease that the replicas of a hub agree through, in the hub's namespace.
+	HubLeaseName = "bellwether-hub"
 	// AgentServiceAccount is the name of the agent's ServiceAccount, Role and
 	// RoleBinding in the cluster's namespace on the hub.
 	AgentServiceAccount = "bellwether-agent"

@@ -43,7 +43,8 @@ type FleetClusterSpec struct {
 	// +optional
 	SourceRef *SourceReference `json:"sourceRef,omitempty"`
 
-	// Paused stops rollouts from admitting this cluster. It counts as deferred.
+	// Paused stops rollouts from admitting this cluster, which counts as deferred, and
+	// keeps operators from being uninstalled from it.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 

@@ -19,6 +19,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // lock says where the Lease is that hubs agree through.
@@ -49,7 +51,7 @@ func readLock(f flags) (lock, error) {
 }
 
 // electionLease is the name of the Lease that replicas agree through.
-const electionLease = "bellwether-hub"
+const electionLease = v1alpha1.HubLeaseName
 
 // shortestLease is the least that --leader-election-lease-duration can be.
 const shortestLease = 5 * time.Second

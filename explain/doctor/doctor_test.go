@@ -164,7 +164,7 @@ func TestFindings(t *testing.T) {
 		"the leader is silent": {func(in *doctor.Observation) {
 			in.Leader.Spec.RenewTime = ptr.To(metav1.NewMicroTime(noon.Add(-time.Hour)))
 		}, finding{doctor.Critical, doctor.CheckHub,
-			"no replica of the hub has led since 2026-01-01 11:00:15 UTC: pod-1",
+			"no replica of the hub has led since 2026-01-01T11:00:15Z: pod-1",
 			"kubectl -n bellwether-system rollout restart deployment bellwether-hub"}},
 		"an agent is offline": {func(in *doctor.Observation) { in.Clusters[0] = offline("prod-1") },
 			finding{doctor.Critical, doctor.CheckAgents, "cluster prod-1 is offline: the Lease ended",

@@ -125,7 +125,7 @@ func judgeLeader(in Observation) []Finding {
 		valid := time.Duration(ptr.Deref(in.Leader.Spec.LeaseDurationSeconds, 0)) * time.Second
 		if ends := in.Leader.Spec.RenewTime.Add(valid); in.Now.After(ends.Add(leaderGrace)) {
 			text = fmt.Sprintf("no replica of the hub has led since %s: %s has not renewed %s",
-				ends.UTC().Format("2006-01-02 15:04:05 UTC"), *in.Leader.Spec.HolderIdentity, object)
+				ends.UTC().Format(time.RFC3339), *in.Leader.Spec.HolderIdentity, object)
 		}
 	}
 	if text == "" {

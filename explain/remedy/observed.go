@@ -12,8 +12,7 @@ const (
 	NotSelected = "NotSelected"
 	// NoInstall: the cluster is selected and has no OperatorInstall yet.
 	NoInstall = "NoInstall"
-	// ClusterPaused and OperatorPaused: spec.paused is set.
-	ClusterPaused  = "ClusterPaused"
+	// OperatorPaused: spec.paused is set.
 	OperatorPaused = "OperatorPaused"
 	// Deadline: a cluster was not updated within the deadline of its wave.
 	Deadline = "DeadlineExceeded"
@@ -55,11 +54,6 @@ func compared() []Remedy {
 			"yet.", Do: []Action{
 			run("Show the state of the operator", "bellwether operator get OPERATOR")},
 			Next: "The next rollout takes the cluster in."},
-		{Reason: ClusterPaused, Means: "A person paused the cluster (spec.paused), so no rollout admits " +
-			"it.", Do: []Action{
-			run("Resume the cluster", "kubectl patch fleetcluster CLUSTER "+
-				`--type=merge -p '{"spec":{"paused":false}}'`)},
-			Next: "The cluster stays as it is until it is resumed. What was admitted before finishes."},
 		{Reason: OperatorPaused, Means: "A person paused the ManagedOperator (spec.paused), so no new rollout is made.",
 			Do: []Action{run("Resume the operator", "kubectl -n HUBNAMESPACE patch managedoperator OPERATOR "+
 				`--type=merge -p '{"spec":{"paused":false}}'`)},

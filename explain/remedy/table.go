@@ -87,6 +87,11 @@ func fleet() []Remedy {
 			run("See what is paused", "kubectl get fleetcluster CLUSTER -o jsonpath={.status.source}"),
 			do("Ask its owner to end the pause.")},
 			Next: "The cluster is brought up to date when the source is resumed."},
+		{Reason: v1alpha1.ReasonClusterPaused, Means: "A person paused the cluster (spec.paused), so no rollout " +
+			"admits it, and nothing is uninstalled from it.", Do: []Action{
+			run("Resume the cluster", "kubectl patch fleetcluster CLUSTER "+
+				`--type=merge -p '{"spec":{"paused":false}}'`)},
+			Next: "The cluster stays as it is until it is resumed. What was admitted before finishes."},
 		{Reason: v1alpha1.ReasonAPIServerReachable, Means: "The agent reaches the API server of its own cluster."},
 		{Reason: v1alpha1.ReasonAPIServerUnreachable, Means: "The agent runs but cannot reach the API server of its " +
 			"own cluster, so nothing that is shown about this cluster is current.", Do: []Action{

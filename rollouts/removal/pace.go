@@ -48,7 +48,8 @@ type Pace struct {
 // is written to all of them at once when the request is confirmed, and needs no
 // other memory. An install in a wave that the strategy does not have comes last.
 //
-// An offline cluster is begun only once it is back, and takes no slot. A cluster
+// An offline cluster is begun only once it is back, a paused one once it is resumed, and
+// neither takes a slot. A cluster
 // that is gone has no agent that could do anything, so its install is released at
 // once.
 func Uninstall(leavers []Leaver, strategy v1alpha1.RolloutStrategy, removal *v1alpha1.OperatorRemoval) Pace {
@@ -127,7 +128,7 @@ func (w *wave) begun(l Leaver) {
 
 func (w *wave) wait(l Leaver) {
 	w.total++
-	if l.Reach != Offline && !l.Frozen {
+	if l.Reach != Offline && !l.Frozen && !WaitsForPause(l.Install, v1alpha1.RemovalUninstall, l.Reach) {
 		w.waiting = append(w.waiting, l)
 	}
 }

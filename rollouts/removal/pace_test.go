@@ -40,6 +40,7 @@ func leaver(cluster, wave string, change ...func(*removal.Leaver)) removal.Leave
 func isAgreed(l *removal.Leaver)       { l.Policy = agreed }
 func isOffline(l *removal.Leaver)      { l.Reach = removal.Offline }
 func isFrozen(l *removal.Leaver)       { l.Frozen = true }
+func isPaused(l *removal.Leaver)       { l.Paused = true }
 func isStalled(l *removal.Leaver)      { l.Stalled = true }
 func isGone(l *removal.Leaver)         { l.Reach = removal.Gone }
 func isBeingDeleted(l *removal.Leaver) { l.Policy, l.Deleting = agreed, true }
@@ -119,6 +120,10 @@ func TestUninstall(t *testing.T) {
 		},
 		"an offline cluster is not begun, and stops nobody": {
 			leavers: []removal.Leaver{leaver("a", "canary", isAgreed, isOffline), leaver("b", "others", isAgreed)},
+			want:    removal.Pace{Steps: deleted("b"), Progress: &v1alpha1.RemovalProgress{Waiting: 2}},
+		},
+		"a paused cluster is not begun, and stops nobody": {
+			leavers: []removal.Leaver{leaver("a", "canary", isAgreed, isPaused), leaver("b", "others", isAgreed)},
 			want:    removal.Pace{Steps: deleted("b"), Progress: &v1alpha1.RemovalProgress{Waiting: 2}},
 		},
 		"a cluster without an agent is released at once": {

@@ -39,6 +39,8 @@ type Install struct {
 	Deleting bool
 	// Held is true while the agent's finalizer is on the object.
 	Held bool
+	// Paused is true while a person wants nothing changed on the cluster: see rollouts.Cluster.IsLeftAlone.
+	Paused bool
 }
 
 // Observe takes in what matters of an OperatorInstall.
@@ -70,14 +72,15 @@ type Step struct {
 //
 // An offline cluster is not waited for where nothing is to be done on it
 // (Orphan). With Uninstall it is: whoever gave up the wait would leave behind
-// what was to be removed.
+// what was to be removed. A paused cluster is not uninstalled from either, unless that
+// began before the pause.
 func Next(i Install, policy v1alpha1.RemovalPolicy, reach Reach) (Step, bool) {
 	policy = cmp.Or(policy, v1alpha1.RemovalOrphan)
 	step := Step{Namespace: i.Namespace, Name: i.Name}
 	if cmp.Or(i.Policy, v1alpha1.RemovalOrphan) != policy {
 		step.SetPolicy = policy
 	}
-	step.Delete = !i.Deleting
+	step.Delete = !i.Deleting && !WaitsForPause(i, policy, reach)
 	step.Release = i.Held && (reach == Gone || reach == Offline && policy == v1alpha1.RemovalOrphan)
 	return step, step.SetPolicy != "" || step.Delete || step.Release
 }
@@ -85,4 +88,9 @@ func Next(i Install, policy v1alpha1.RemovalPolicy, reach Reach) (Step, bool) {
 // Blocked tells whether the install waits for a cluster that is offline.
 func Blocked(i Install, policy v1alpha1.RemovalPolicy, reach Reach) bool {
 	return i.Held && reach == Offline && policy == v1alpha1.RemovalUninstall
+}
+
+// WaitsForPause tells whether the install stays as long as its cluster is paused.
+func WaitsForPause(i Install, policy v1alpha1.RemovalPolicy, reach Reach) bool {
+	return i.Paused && i.Held && !i.Deleting && reach != Gone && policy == v1alpha1.RemovalUninstall
 }

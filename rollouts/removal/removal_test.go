@@ -21,6 +21,7 @@ func TestNext(t *testing.T) {
 		want    removal.Step
 		due     bool
 		blocked bool
+		paused  bool
 	}{
 		"policy before deletion": {
 			install: removal.Install{Name: "a", Policy: orphan, Held: true}, policy: uninstall,
@@ -54,6 +55,34 @@ func TestNext(t *testing.T) {
 			install: removal.Install{Name: "a", Policy: uninstall}, policy: uninstall,
 			reach: removal.Offline, want: removal.Step{Name: "a", Delete: true}, due: true,
 		},
+		"nothing is uninstalled from a paused cluster": {
+			install: removal.Install{Name: "a", Policy: orphan, Held: true, Paused: true}, policy: uninstall,
+			want: removal.Step{Name: "a", SetPolicy: uninstall}, due: true, paused: true,
+		},
+		"a paused cluster is waited for": {
+			install: removal.Install{Name: "a", Policy: uninstall, Held: true, Paused: true}, policy: uninstall,
+			want: removal.Step{Name: "a"}, paused: true,
+		},
+		"what began before the pause goes on": {
+			install: removal.Install{Name: "a", Policy: uninstall, Held: true, Deleting: true, Paused: true},
+			policy:  uninstall, want: removal.Step{Name: "a"},
+		},
+		"a paused cluster that is offline": {
+			install: removal.Install{Name: "a", Policy: uninstall, Held: true, Paused: true}, policy: uninstall,
+			reach: removal.Offline, want: removal.Step{Name: "a"}, blocked: true, paused: true,
+		},
+		"a paused cluster without an agent": {
+			install: removal.Install{Name: "a", Policy: uninstall, Held: true, Paused: true}, policy: uninstall,
+			reach: removal.Gone, want: removal.Step{Name: "a", Delete: true, Release: true}, due: true,
+		},
+		"Orphan changes nothing on a paused cluster": {
+			install: removal.Install{Name: "a", Policy: orphan, Held: true, Paused: true}, policy: orphan,
+			want: removal.Step{Name: "a", Delete: true}, due: true,
+		},
+		"nothing was begun on a paused cluster": {
+			install: removal.Install{Name: "a", Policy: uninstall, Paused: true}, policy: uninstall,
+			want: removal.Step{Name: "a", Delete: true}, due: true,
+		},
 		"no policy is Orphan": {
 			install: removal.Install{Name: "a"},
 			want:    removal.Step{Name: "a", Delete: true}, due: true,
@@ -70,6 +99,9 @@ func TestNext(t *testing.T) {
 			}
 			if blocked := removal.Blocked(test.install, test.policy, test.reach); blocked != test.blocked {
 				t.Errorf("blocked = %v, want %v", blocked, test.blocked)
+			}
+			if paused := removal.WaitsForPause(test.install, test.policy, test.reach); paused != test.paused {
+				t.Errorf("waits for the pause = %v, want %v", paused, test.paused)
 			}
 		})
 	}

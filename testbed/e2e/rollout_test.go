@@ -132,7 +132,7 @@ func TestClusterComesAndGoes(t *testing.T) {
 	})
 	o.rollout(2, "under way",
 		func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Phase == v1alpha1.RolloutProgressing })
-	out, exit := o.bellwether("fleet", "remove", spare.Name, "--timeout", "5m")
+	out, exit := o.bellwether("fleet", "remove", spare.Name, "--yes", "--timeout", "5m")
 	if exit != 0 {
 		t.Fatalf("fleet remove: exit %d\n%s", exit, out)
 	}

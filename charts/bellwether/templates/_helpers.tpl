@@ -156,6 +156,11 @@ priorityClassName: {{ . }}
 - apiGroups: [bellwether.dev]
   resources: [alertsilences, changewindows, endpointprobes, fleetaccesses, fleetclusters, fleetfreezes, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos, pagingpolicies, rolloutpolicies]
   verbs: [get, list, watch]
+{{- /* When the hub was last seen, which the command line tells whoever reads what the hub wrote. */}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [bellwether-hub]
+  verbs: [get, list]
 {{- end }}
 
 {{- /* The condition of an admission policy that a request is of an agent, in its own namespace on the hub. */}}

@@ -43,8 +43,13 @@ func offboard(in Input, d *Decision) {
 	in.Cluster.Status.PastFreezes = d.Status.PastFreezes
 	policy := in.Cluster.Spec.Offboarding
 	reach := reachOf(in)
-	var blocked, released []Operator
+	isPaused := rollouts.ObserveCluster(in.Cluster).IsLeftAlone()
+	if isPaused && reach == removal.Gone {
+		policy = v1alpha1.RemovalOrphan // an agent that reports could uninstall what is about to be released
+	}
+	var blocked, paused, released []Operator
 	for _, o := range in.Operators {
+		o.Paused = isPaused
 		step, due := removal.Next(o.Install, policy, reach)
 		if due {
 			d.Removals = append(d.Removals, step)
@@ -52,7 +57,10 @@ func offboard(in Input, d *Decision) {
 		if step.Release {
 			released = append(released, o)
 		}
-		if removal.Blocked(o.Install, policy, reach) {
+		switch {
+		case removal.WaitsForPause(o.Install, policy, reach):
+			paused = append(paused, o)
+		case removal.Blocked(o.Install, policy, reach):
 			blocked = append(blocked, o)
 		}
 	}
@@ -66,7 +74,7 @@ func offboard(in Input, d *Decision) {
 		wait := deadline(in.Cluster).Sub(in.Now)
 		d.RecheckAfter = cmp.Or(min(d.RecheckAfter, wait), wait)
 	}
-	conditions.Summarize(&d.Status.Conditions, in.Cluster.Generation, summarizeLeaving(in, blocked))
+	conditions.Summarize(&d.Status.Conditions, in.Cluster.Generation, summarizeLeaving(in, blocked, paused))
 }
 
 // held returns those that the agent holds.
@@ -100,11 +108,15 @@ func reachOf(in Input) removal.Reach {
 	}
 }
 
-func summarizeLeaving(in Input, blocked []Operator) conditions.Summary {
+func summarizeLeaving(in Input, blocked, paused []Operator) conditions.Summary {
 	until := fmt.Sprintf("The hub waits until %s (spec.offboardingTimeout: %s); after that it removes the cluster, "+
 		"and the operators stay installed", deadline(in.Cluster).UTC().Format(time.RFC3339), timeout(in.Cluster))
 	waitedFor := held(in.Operators)
 	switch {
+	case len(paused) > 0:
+		return waiting(v1alpha1.ReasonClusterPaused, fmt.Sprintf(
+			"the cluster is paused, so %s is not uninstalled: set spec.paused to false, or have its source resumed; or "+
+				"set spec.offboarding to Orphan to leave the operators as they are. %s", names(paused), until))
 	case len(blocked) > 0 && in.Lease.IsOnline(in.Now):
 		return stalled(v1alpha1.ReasonAPIServerUnreachable, fmt.Sprintf(
 			"the agent cannot reach the API server of its own cluster, so %s cannot be uninstalled: repair the "+

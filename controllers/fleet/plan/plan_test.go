@@ -214,6 +214,43 @@ func TestNext(t *testing.T) {
 			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo", Release: true}},
 			reasons:  map[string]string{ready: "Deleting"},
 		},
+		"leaving and paused, Uninstall": {
+			change: func(in *plan.Input) {
+				leaving(v1alpha1.RemovalUninstall)(in)
+				in.Cluster.Spec.Paused = true
+			},
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo",
+				SetPolicy: v1alpha1.RemovalUninstall}},
+			reasons: map[string]string{ready: "ClusterPaused"},
+			recheck: 30 * time.Second,
+		},
+		"leaving, paused and offline, Uninstall": {
+			change: offline(func(in *plan.Input) {
+				leaving(v1alpha1.RemovalUninstall)(in)
+				in.Cluster.Spec.Paused, in.Operators[0].Policy = true, v1alpha1.RemovalUninstall
+			}),
+			reasons: map[string]string{ready: "ClusterPaused"},
+			recheck: plan.DefaultOffboardingTimeout,
+		},
+		"leaving and paused, Orphan": {
+			change: func(in *plan.Input) {
+				leaving(v1alpha1.RemovalOrphan)(in)
+				in.Cluster.Spec.Paused = true
+			},
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo", Delete: true}},
+			reasons:  map[string]string{ready: "Deleting"},
+			recheck:  30 * time.Second,
+		},
+		"leaving and paused, the time is over": {
+			change: overdue(func(in *plan.Input) {
+				leaving(v1alpha1.RemovalUninstall)(in)
+				in.Cluster.Spec.Paused, in.Operators[0].Policy = true, v1alpha1.RemovalUninstall
+			}),
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo",
+				SetPolicy: v1alpha1.RemovalOrphan, Delete: true, Release: true}},
+			reasons: map[string]string{ready: "Deleting"},
+			recheck: 30 * time.Second,
+		},
 		"leaving, and the hub is not to wait": {
 			change: func(in *plan.Input) {
 				leaving(v1alpha1.RemovalOrphan)(in)

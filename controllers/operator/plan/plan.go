@@ -200,6 +200,8 @@ type pass struct {
 	withoutPath pathReport
 	// unreachable are deselected clusters whose agent is offline.
 	unreachable []string
+	// paused are clusters that the operator is to be uninstalled from, and is not as long as they are paused.
+	paused []string
 	// uninstallFailed are clusters that cannot uninstall the operator, if that
 	// keeps the removal from others from beginning.
 	uninstallFailed []string
@@ -343,7 +345,7 @@ func (p *pass) notes(release v1alpha1.Release) string {
 		text += fmt.Sprintf("; no longer selected, but cannot be uninstalled because they are offline: %s",
 			phrase.First(sorted(p.unreachable), maxNamed))
 	}
-	return text
+	return text + p.pausedText()
 }
 
 func stalled(reason, message string) conditions.Summary {

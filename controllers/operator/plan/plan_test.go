@@ -624,13 +624,49 @@ func TestLeaving(t *testing.T) {
 				contains: "1 of 2 clusters are offline and have not uninstalled the operator: b; there is no time " +
 					"limit"},
 		},
+		"nothing is uninstalled from a paused cluster": {
+			leaving(noRollouts, agreed, func(in *plan.Input) { in.Clusters[1].Paused = true }),
+			want{state: "False", reason: "ClusterPaused",
+				contains: "waiting for 2 clusters to remove it: a, b; nothing is uninstalled from clusters that are " +
+					"paused (b): set spec.paused of the FleetCluster to false",
+				removals: []removal.Step{{Namespace: "bellwether-a", Name: "team.echo", Delete: true}}},
+		},
+		"all clusters are paused": {
+			leaving(noRollouts, agreed, func(in *plan.Input) {
+				in.Clusters[0].Paused, in.Clusters[1].Paused = true, true
+			}),
+			want{state: "False", reason: "ClusterPaused", contains: "clusters that are paused (a, b)"},
+		},
+		"a paused cluster and an offline one": {
+			leaving(noRollouts, agreed, func(in *plan.Input) {
+				in.Clusters[0].Online, in.Clusters[1].Paused = false, true
+			}),
+			want{state: "Stalled", reason: "AgentOffline",
+				contains: "still have it; nothing is uninstalled from clusters that are paused (b)"},
+		},
+		"Orphan does not wait for a paused cluster": {
+			leaving(noRollouts, func(in *plan.Input) {
+				in.Clusters[1].Paused = true
+				in.Installs = in.Installs[1:]
+				in.Operator.Spec.RemovalPolicy = v1alpha1.RemovalOrphan
+			}),
+			want{state: "False", reason: "Deleting", contains: "waiting for 1 cluster to remove it: b",
+				removals: []removal.Step{{Namespace: "bellwether-b", Name: "team.echo", Delete: true}}},
+		},
+		"what hibernates is offline": {
+			leaving(noRollouts, deleted, func(in *plan.Input) {
+				in.Clusters[1].Online, in.Clusters[1].Paused = false, true
+				in.Clusters[1].PausedReason = v1alpha1.ReasonHibernating
+			}),
+			want{state: "Stalled", reason: "AgentOffline", contains: "1 of 2 clusters are offline"},
+		},
 		"Orphan ends the wait for an offline cluster": {
 			leaving(noRollouts, deleted, func(in *plan.Input) {
 				in.Clusters[1].Online = false
 				in.Installs = in.Installs[1:]
 				in.Operator.Spec.RemovalPolicy = v1alpha1.RemovalOrphan
 			}),
-			want{state: "False", reason: "Deleting", contains: "waiting for 1 clusters to remove it: b",
+			want{state: "False", reason: "Deleting", contains: "waiting for 1 cluster to remove it: b",
 				removals: []removal.Step{{Namespace: "bellwether-b", Name: "team.echo",
 					SetPolicy: v1alpha1.RemovalOrphan, Release: true}}},
 		},

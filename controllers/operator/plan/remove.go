@@ -63,8 +63,12 @@ func (p *pass) removeFrom(leaving []Install) (offline []string) {
 			Install: install.Install, Wave: install.Admitted.Wave, Reach: reachOf(cluster, known),
 			Stalled: install.StalledReason != "", Frozen: p.isFrozen(install),
 		}
+		leaver.Paused = cluster.IsLeftAlone()
 		leavers = append(leavers, leaver)
-		if removal.Blocked(leaver.Install, spec.RemovalPolicy, leaver.Reach) {
+		switch {
+		case removal.WaitsForPause(leaver.Install, spec.RemovalPolicy, leaver.Reach):
+			p.paused = append(p.paused, install.Cluster)
+		case removal.Blocked(leaver.Install, spec.RemovalPolicy, leaver.Reach):
 			offline = append(offline, install.Cluster)
 		}
 	}
@@ -107,13 +111,29 @@ func (p *pass) removalSummary(waitFor, offline []string) conditions.Summary {
 				"start their agents; remove clusters that are lost from the fleet with `bellwether fleet remove NAME "+
 				"--offboarding-timeout 0s`; or set spec.removalPolicy to Orphan to leave the operator on all clusters "+
 				"that still have it",
-			len(offline), len(waitFor), phrase.First(sorted(offline), maxNamed)))
+			len(offline), len(waitFor), phrase.First(sorted(offline), maxNamed))+p.pausedText())
+	case len(p.paused) > 0:
+		return waiting(v1alpha1.ReasonClusterPaused, fmt.Sprintf("waiting for %s to remove it: %s",
+			phrase.Count(len(waitFor), "cluster"), phrase.First(sorted(waitFor), maxNamed))+p.pausedText()+
+			p.frozenText())
 	case len(waitFor) > 0:
-		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for %d clusters to remove it: %s", len(waitFor),
-			phrase.First(sorted(waitFor), maxNamed))+p.frozenText())
+		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for %s to remove it: %s",
+			phrase.Count(len(waitFor), "cluster"), phrase.First(sorted(waitFor), maxNamed))+p.frozenText())
 	default:
 		return waiting(v1alpha1.ReasonDeleting, "its rollouts are being removed")
 	}
+}
+
+// pausedText names the clusters that the operator stays on because they are paused, and the ways out; empty where there
+// is none.
+func (p *pass) pausedText() string {
+	if len(p.paused) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; nothing is uninstalled from clusters that are paused (%s): set spec.paused of the "+
+		"FleetCluster to false, or have its source resumed; remove a cluster from the fleet with `bellwether fleet "+
+		"remove NAME --offboarding Orphan`; or set spec.removalPolicy to Orphan to leave the operator on all clusters "+
+		"that still have it", phrase.First(sorted(p.paused), maxNamed))
 }
 
 // uninstallText says what the removal from clusters waits for; empty where

@@ -45,7 +45,7 @@ func TestRestoredHub(t *testing.T) {
 	f.setVersion("1.1.0")
 	f.rollOut("1.1.0")
 	revoked := members()[1].Name
-	f.bellwether("fleet", "revoke", revoked)
+	f.bellwether("fleet", "revoke", revoked, "--yes")
 	f.online(revoked, false)
 	clusters := f.state()
 
@@ -65,7 +65,7 @@ func TestRestoredHub(t *testing.T) {
 	f.bellwether("operator", "resume", name)
 	f.rollOut("1.1.0")
 
-	f.bellwether("fleet", "revoke", revoked)
+	f.bellwether("fleet", "revoke", revoked, "--yes")
 	f.online(revoked, false)
 }
 

@@ -13,9 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -141,12 +143,19 @@ func TestRoles(t *testing.T) {
 		"approve approves": {role: "approve",
 			args: []string{"rollout", "approve", "echo-1", "--gate", "sre", "--reason", "fine"},
 			says: "approved by approve-user"},
+		"operate may not remove a cluster": {role: "operate",
+			args: []string{"fleet", "remove", "roles-1", "--yes"}, code: 1, says: "bellwether-remove"},
+		"remove is asked": {role: "remove", args: []string{"fleet", "remove", "roles-1"}, code: 1,
+			says: "This removes cluster roles-1 from the fleet"},
+		"operate may not revoke": {role: "operate", args: []string{"fleet", "revoke", "roles-1", "--yes"}, code: 1,
+			says: "bellwether-join"},
 		"without a role, no looks": {role: "none", args: []string{"rollout", "get", "echo-1"}, code: 1,
 			says: "bellwether-view"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
 			h.rollout(t, v1alpha1.RolloutProgressing, v1alpha1.WaveGated)
+			h.cluster(t, "roles-1")
 			user := test.role + "-user"
 			h.bind(t, user, "bellwether-"+test.role)
 			eventually(t, "the binding is in force", func() bool {
@@ -157,6 +166,25 @@ func TestRoles(t *testing.T) {
 				t.Errorf("exit code %d, want %d with %q:\n%s%s", got.code, test.code, test.says, got.out, got.err)
 			}
 		})
+	}
+}
+
+// TestHubWasLastSeen: whoever has the role view reads the one Lease of the hub, wherever it is, and so learns that the
+// hub is away.
+func TestHubWasLastSeen(t *testing.T) {
+	h := newHub(t)
+	at := metav1.NewMicroTime(time.Now().Add(-10 * time.Minute))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: v1alpha1.HubLeaseName},
+		Spec: coordinationv1.LeaseSpec{RenewTime: &at}}
+	must(t, h.Create(t.Context(), lease))
+	t.Cleanup(func() { must(t, h.Delete(context.Background(), lease)) })
+	h.bind(t, "seer", "bellwether-view")
+	for user, want := range map[string]bool{"seer": true, "nobody-in-particular": false} {
+		got := h.run(t, "fleet", "list", "--as", user)
+		said := strings.Contains(got.err, "The hub was last seen at "+at.UTC().Format(time.RFC3339)+", 10m ago")
+		if said != want {
+			t.Errorf("%s is told: %v, want %v:\n%s", user, said, want, got.err)
+		}
 	}
 }
 
@@ -302,11 +330,12 @@ func TestJoinWritesAKubeconfig(t *testing.T) {
 	if who := h.whoIs(t, config.BearerToken); who != "system:serviceaccount:"+namespace+":bellwether-agent" {
 		t.Errorf("the token is of %q", who)
 	}
-	if got := h.run(t, "fleet", "revoke", name); got.code != 0 || !strings.Contains(got.out, "fleet join "+name) {
+	if got := h.run(t, "fleet", "revoke", name, "--yes"); got.code != 0 ||
+		!strings.Contains(got.out, "fleet join "+name) {
 		t.Errorf("revoke ends with %d and says\n%s%s", got.code, got.out, got.err)
 	}
 	eventually(t, "the token is refused", func() bool { return h.whoIs(t, config.BearerToken) == "" })
-	if got := h.run(t, "fleet", "revoke", name); got.code != 1 ||
+	if got := h.run(t, "fleet", "revoke", name, "--yes"); got.code != 1 ||
 		!strings.Contains(got.err, "has no access to the hub") {
 		t.Errorf("revoke, a second time, ends with %d and says\n%s%s", got.code, got.out, got.err)
 	}

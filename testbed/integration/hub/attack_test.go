@@ -55,7 +55,7 @@ var granted = map[string]string{
 
 // verbs are those of the API, and those that RBAC knows beside them.
 var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate",
-	"bind", "escalate", "approve", "sign", "attest", "override", "use", "proxy"}
+	"bind", "escalate", "approve", "sign", "attest", "override", "remove", "use", "proxy"}
 
 // usual are the verbs that every resource has.
 const usual = 8

@@ -62,7 +62,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	text, err := os.ReadFile(c.Kubeconfig())
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(folder, "prod-1.kubeconfig"), text, 0o600))
-	bellwether(t, c, "fleet", "remove", "--all", "--clusters", "1", "--offboarding", "Uninstall",
+	bellwether(t, c, "fleet", "remove", "--all", "--clusters", "1", "--yes", "--offboarding", "Uninstall",
 		"--cluster-kubeconfigs", folder)
 	hub.process.Stop(t.Context())
 	_, err = action.NewUninstall(helm).Run("bellwether")

@@ -20,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
@@ -45,8 +46,9 @@ func (a *app) catalogListCommand() *cobra.Command {
 		What: "catalogs", Short: "List the catalogs that the hub reads",
 		Example: "  bellwether catalog list -A -o wide",
 		Empty:   func() *v1alpha1.OperatorCatalogList { return &v1alpha1.OperatorCatalogList{} },
-		Table: func(l *v1alpha1.OperatorCatalogList, o term.Listing) *term.Table {
-			return Catalogs(l.Items, o)
+		Table: func(_ context.Context, _ *hub.Client, l *v1alpha1.OperatorCatalogList, o term.Listing) (*term.Table,
+			error) {
+			return Catalogs(l.Items, o), nil
 		},
 	})
 }

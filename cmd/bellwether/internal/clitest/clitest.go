@@ -8,14 +8,20 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -32,6 +38,12 @@ type Hub struct {
 	client.WithWatch
 	// User is who the hub takes the caller for.
 	User string
+	// Denied are the rights that the caller does not have, as in "remove fleetclusters".
+	Denied []string
+	// Forbidden are the kinds of lists that the caller may not read, as in "LeaseList".
+	Forbidden []string
+	// Answer is what the user types on a terminal; there is none where it is empty.
+	Answer string
 }
 
 // NewHub returns a hub that holds the objects.
@@ -40,14 +52,30 @@ func NewHub(objects ...client.Object) *Hub {
 	h.WithWatch = fake.NewClientBuilder().WithScheme(hub.Scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.OperatorRollout{}, &v1alpha1.ManagedOperator{}, &v1alpha1.FleetCluster{},
 			&v1alpha1.OperatorInstall{}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: h.create}).Build()
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", nameOf).
+		WithInterceptorFuncs(interceptor.Funcs{Create: h.create, List: h.list}).Build()
 	return h
 }
 
-// create answers who the caller is, which the fake client cannot.
+func nameOf(o client.Object) []string { return []string{o.GetName()} }
+
+// list refuses what the caller may not read.
+func (h *Hub) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	if kind, err := apiutil.GVKForObject(list, hub.Scheme); err == nil && slices.Contains(h.Forbidden, kind.Kind) {
+		return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, "", nil)
+	}
+	return c.List(ctx, list, opts...)
+}
+
+// create answers who the caller is and what the caller may, which the fake client cannot.
 func (h *Hub) create(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 	if review, ok := obj.(*authenticationv1.SelfSubjectReview); ok {
 		review.Status.UserInfo.Username = h.User
+		return nil
+	}
+	if review, ok := obj.(*authorizationv1.SelfSubjectAccessReview); ok {
+		asked := review.Spec.ResourceAttributes
+		review.Status.Allowed = !slices.Contains(h.Denied, asked.Verb+" "+asked.Resource)
 		return nil
 	}
 	return c.Create(ctx, obj, opts...)
@@ -71,8 +99,10 @@ func (h *Hub) RunAs(t *testing.T, program string, args ...string) Result {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	var out, errOut bytes.Buffer
-	a := command.NewEnv(program, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	a := command.NewEnv(program,
+		genericiooptions.IOStreams{In: strings.NewReader(h.Answer), Out: &out, ErrOut: &errOut})
 	a.Now = func() time.Time { return fixture.Noon }
+	a.CanAsk = func() bool { return h.Answer != "" }
 	a.Connect = func() (client.WithWatch, error) { return h.WithWatch, nil }
 	a.Watch = func(context.Context, client.ObjectKey) (client.Reader, <-chan struct{}, error) {
 		return h.WithWatch, nil, nil

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
@@ -20,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
@@ -129,7 +129,11 @@ func (a *Env) Hub() (*hub.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hub.New(c, namespace, a.Self), nil
+	h := hub.New(c, namespace, a.Self)
+	if a.connected != nil {
+		a.connected(h)
+	}
+	return h, nil
 }
 
 // TellOfFreezes says on stderr what has stopped changes, for whoever looks at the fleet. Where that cannot be read, it
@@ -137,7 +141,7 @@ func (a *Env) Hub() (*hub.Client, error) {
 func (a *Env) TellOfFreezes(ctx context.Context, h *hub.Client) {
 	list, _ := h.Freezes(ctx)
 	for _, f := range list {
-		a.Warn("Frozen since %s: %s stops all changes on %s: %s\n", f.CreationTimestamp.UTC().Format(time.RFC3339),
+		a.Warn("Frozen since %s: %s stops all changes on %s: %s\n", term.Instant(f.CreationTimestamp.Time),
 			f.Name, FrozenClusters(&f), phrase.OneLine(f.Spec.Reason))
 	}
 }

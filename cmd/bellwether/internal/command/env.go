@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/version"
 )
@@ -53,13 +54,18 @@ type Env struct {
 	Flags   *genericclioptions.ConfigFlags
 	// Self is how the user calls this program: bellwether or kubectl bellwether.
 	Self string
-	Now  func() time.Time
+	// Now is the time, in UTC.
+	Now func() time.Time
 	// Connect returns a client of the hub.
 	Connect func() (client.WithWatch, error)
 	// Watch keeps an operator's rollouts in memory and tells of each change.
 	Watch func(ctx context.Context, operator client.ObjectKey) (client.Reader, <-chan struct{}, error)
+	// CanAsk tells whether there is a terminal on which somebody can answer a question.
+	CanAsk func() bool
 	// Getenv is os.Getenv.
 	Getenv func(string) string
+	// connected is called with the hub's client by a command that reads; nil for others.
+	connected func(*hub.Client)
 	// CleansUp is set by a command that removes what it made when it is interrupted. It is not
 	// ended before it has done so, unless it is interrupted again.
 	CleansUp atomic.Bool
@@ -71,13 +77,17 @@ type Env struct {
 // NewEnv returns what all commands share.
 func NewEnv(program string, streams genericiooptions.IOStreams) *Env {
 	streams.Out, streams.ErrOut = newStream(streams.Out), newStream(streams.ErrOut)
-	a := &Env{Streams: streams, Flags: configFlags(), Self: "bellwether", Now: time.Now, Getenv: os.Getenv}
+	a := &Env{Streams: streams, Flags: configFlags(), Self: "bellwether", Now: nowUTC,
+		Getenv: os.Getenv}
 	if base := strings.TrimSuffix(filepath.Base(program), ".exe"); base == "kubectl-bellwether" {
 		a.Self = "kubectl bellwether"
 	}
-	a.Connect, a.Watch = a.dial, a.watchRollouts
+	a.Connect, a.Watch, a.CanAsk = a.dial, a.watchRollouts, a.stdinIsTerminal
 	return a
 }
+
+// nowUTC is the time in the one zone that all commands print.
+func nowUTC() time.Time { return time.Now().UTC() }
 
 // configFlags are kubectl's flags, less those that no command here needs.
 func configFlags() *genericclioptions.ConfigFlags {

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -56,8 +57,11 @@ type Listing[L client.ObjectList] struct {
 	What    string
 	Short   string
 	Example string
-	Empty   func() L
-	Table   func(L, term.Listing) *term.Table
+	// Check checks flags that the list has besides; nil if there are none.
+	Check func() error
+	Empty func() L
+	// Table renders the list, and may take items out of it.
+	Table func(context.Context, *hub.Client, L, term.Listing) (*term.Table, error)
 }
 
 // ListCommand returns a command that lists objects of one kind.
@@ -70,6 +74,11 @@ func ListCommand[L client.ObjectList](a *Env, l Listing[L]) *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
+			if l.Check != nil {
+				if err := l.Check(); err != nil {
+					return err
+				}
+			}
 			h, err := a.Hub()
 			if err != nil {
 				return err
@@ -79,7 +88,11 @@ func ListCommand[L client.ObjectList](a *Env, l Listing[L]) *cobra.Command {
 			if err := h.List(c.Context(), list, in.Options(h)...); err != nil {
 				return fmt.Errorf("list %s: %w", l.What, err)
 			}
-			table := l.Table(list, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All})
+			table, err := l.Table(c.Context(), h, list,
+				term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All})
+			if err != nil {
+				return err
+			}
 			return a.List(&out, list, table, in.None(h, l.What))
 		},
 	}

@@ -6,16 +6,12 @@
 package demo
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	xterm "golang.org/x/term"
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/demo/plan"
@@ -57,13 +53,14 @@ type app struct {
 
 // options are the flags.
 type options struct {
-	registry, tag       string
-	skipImageCheck      bool
-	hubServer           string
-	values              []string
-	remove, yes, dryRun bool
-	timeout             time.Duration
-	access              registry.Flags
+	registry, tag  string
+	skipImageCheck bool
+	hubServer      string
+	values         []string
+	remove, dryRun bool
+	confirmation   command.Confirmation
+	timeout        time.Duration
+	access         registry.Flags
 }
 
 // Command returns the command. The steps of the demo are run with run.
@@ -87,7 +84,7 @@ func Command(env *command.Env, run Runner) *cobra.Command {
 		"A chart value for hub and agent as `KEY=VALUE`, for example imagePullSecrets[0].name=login. "+
 			"Can be repeated.")
 	f.BoolVar(&o.remove, "remove", false, "Remove everything that the demo created.")
-	f.BoolVarP(&o.yes, "yes", "y", false, "Do not ask for a confirmation.")
+	o.confirmation.Add(c)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print what would be done, and change nothing.")
 	command.Timeout(c, &o.timeout, 5*time.Minute, "The timeout of each step.")
 	o.access.Add(c)
@@ -120,7 +117,7 @@ func (a *app) demo(ctx context.Context, o *options) error {
 		a.Say("\nNothing was changed.\n")
 		return nil
 	}
-	if err := a.confirm(o); err != nil {
+	if err := a.Confirm(o.confirmation, "\n"); err != nil {
 		return err
 	}
 	e := execution{app: a, target: t, timeout: o.timeout, plan: func(w plan.Options) []plan.Step {
@@ -143,26 +140,6 @@ func (a *app) refuse(problems []plan.Problem) error {
 		a.Warn("%s %s\n  - %s\n", a.Style().Paint(term.Bad, "✗"), p.Text, p.Remedy)
 	}
 	return fmt.Errorf("%d problems, and nothing was changed", len(problems))
-}
-
-// confirm asks the user to agree to the plan.
-func (a *app) confirm(o *options) error {
-	if o.yes {
-		return nil
-	}
-	in, ok := a.Streams.In.(*os.File)
-	if !ok || !xterm.IsTerminal(int(in.Fd())) {
-		return exit.Hintf("set --yes, or --dry-run to change nothing", "not confirmed: stdin is not a terminal")
-	}
-	a.Warn("\nContinue? [y/N] ")
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errors.New("not confirmed, and nothing was changed")
-	}
-	return nil
 }
 
 // failed adds to an error how to go on.

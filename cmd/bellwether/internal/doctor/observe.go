@@ -158,7 +158,7 @@ func (o *observer) observeLeader(ctx context.Context, c client.Reader) {
 		}
 	}
 	lease := &coordinationv1.Lease{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: o.in.Hub.Namespace, Name: "bellwether-hub"}, lease)
+	err := c.Get(ctx, client.ObjectKey{Namespace: o.in.Hub.Namespace, Name: v1alpha1.HubLeaseName}, lease)
 	switch {
 	case err == nil:
 		o.in.Leader = lease

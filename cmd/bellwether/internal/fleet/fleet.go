@@ -6,7 +6,9 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,23 +34,26 @@ func Command(env *command.Env) *cobra.Command {
 func (a *app) fleetListCommand() *cobra.Command {
 	var out command.Output
 	var selector string
+	var states command.States
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List the clusters of the fleet", Args: command.NoArgs,
-		Example: "  bellwether fleet list -o wide\n  bellwether fleet list -l env=prod",
+		Example: "  bellwether fleet list -o wide\n  bellwether fleet list -l env=prod\n" +
+			"  bellwether fleet list --state stale,drifted",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := out.Check(); err != nil {
+			if err := errors.Join(out.Check(), states.Check()); err != nil {
 				return err
 			}
-			return a.listClusters(c.Context(), &out, selector)
+			return a.listClusters(c.Context(), &out, selector, &states)
 		},
 	}
+	states.Add(c, "clusters")
 	c.Flags().StringVarP(&selector, "selector", "l", "",
 		"List only the clusters with these labels, for example env=prod,region!=eu.")
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
 
-func (a *app) listClusters(ctx context.Context, out *command.Output, selector string) error {
+func (a *app) listClusters(ctx context.Context, out *command.Output, selector string, states *command.States) error {
 	h, err := a.Hub()
 	if err != nil {
 		return err
@@ -62,7 +67,17 @@ func (a *app) listClusters(ctx context.Context, out *command.Output, selector st
 		return fmt.Errorf("list clusters: %w", err)
 	}
 	a.TellOfFreezes(ctx, h)
-	table := Clusters(list.Items, term.Listing{Now: a.Now(), Wide: out.Wide()})
+	known, err := a.Marks(ctx, h, list.Items)
+	if err != nil {
+		return err
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(c v1alpha1.FleetCluster) bool {
+		return !known.Cluster(&c).HasAny(states.Wanted)
+	})
+	table := Clusters(list.Items, known, term.Listing{Now: a.Now(), Wide: out.Wide()})
+	if len(states.Wanted) > 0 {
+		return a.List(out, list, table, "No clusters in these states.")
+	}
 	return a.List(out, list, table, "No clusters found. Add one with `"+a.Self+" fleet join`.")
 }
 

@@ -9,13 +9,15 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 func TestLists(t *testing.T) {
 	brief, wide := term.Listing{Now: fixture.Noon}, term.Listing{Now: fixture.Noon, Wide: true, Namespaces: true}
+	known := marks.Group(nil, fixture.Installs())
 	for name, table := range map[string]*term.Table{
-		"clusters":      Clusters(fixture.FleetOfFour(), brief),
-		"clusters-wide": Clusters(fixture.FleetOfFour(), wide),
+		"clusters":      Clusters(fixture.FleetOfFour(), known, brief),
+		"clusters-wide": Clusters(fixture.FleetOfFour(), known, wide),
 	} {
 		t.Run(name, func(t *testing.T) { fixture.Golden(t, name, table.Render(term.Style{})) })
 	}

@@ -32,7 +32,12 @@ const fleetRemoveLong = `Remove a cluster, or all clusters, from the fleet and w
 
 The offboarding policy of the cluster decides what happens to its operators: with
 Orphan they stay installed, with Uninstall they are removed (their CRDs and custom
-resources stay). With --cluster-kubeconfig the agent is uninstalled last.
+resources stay). Nothing is uninstalled from a cluster that is paused. With
+--cluster-kubeconfig the agent is uninstalled last.
+
+A removal cannot be taken back. The command says what is lost and asks for a
+confirmation; without a terminal it needs --yes. You need the ClusterRole
+bellwether-remove.
 
 A cluster that does not answer is removed without its agent when its offboarding
 timeout is over, 24 hours after the deletion unless you set another one. Its operators
@@ -40,7 +45,7 @@ then stay installed. The hub lists them in a ConfigMap, which this command print
 Cancel the command at any time: the hub goes on with the removal.
 
 --all removes every cluster. --dry-run shows what happens to each; the removal itself must be
-confirmed with --clusters, the number of clusters. With --cluster-kubeconfigs the agents are
+confirmed with --clusters, the number of clusters, as well. With --cluster-kubeconfigs the agents are
 uninstalled too.`
 
 // removeOptions are the flags of fleet remove.
@@ -53,6 +58,7 @@ type removeOptions struct {
 	namespace          string
 	target             hub.ClusterFlags
 	timeout            time.Duration
+	confirmation       command.Confirmation
 }
 
 const flagOffboardingTimeout = "offboarding-timeout"
@@ -75,7 +81,7 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 		Example: "  bellwether fleet remove prod-1 --offboarding Uninstall --cluster-kubeconfig prod-1.kubeconfig\n" +
 			"  bellwether fleet remove lost-1 --offboarding-timeout 0s\n" +
 			"  bellwether fleet remove --all --dry-run\n" +
-			"  bellwether fleet remove --all --clusters 12 --cluster-kubeconfigs ./kubeconfigs",
+			"  bellwether fleet remove --all --clusters 12 --yes --cluster-kubeconfigs ./kubeconfigs",
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed(flagOffboardingTimeout) {
 				o.offboardingTimeout = &limit
@@ -92,6 +98,7 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 		},
 	}
 	o.add(c)
+	o.confirmation.Add(c)
 	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall)}
 	c.Flags().StringVar(&o.offboarding, "offboarding", "",
 		"The offboarding policy: Orphan or Uninstall. Default: spec.offboarding of the FleetCluster.")
@@ -122,10 +129,28 @@ func (a *app) remove(ctx context.Context, o *removeOptions) error {
 	case err != nil:
 		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
 	}
-	if err := a.offboard(ctx, h, []v1alpha1.FleetCluster{*cluster}, o); err != nil {
+	clusters := []v1alpha1.FleetCluster{*cluster}
+	if err := a.mayRemove(ctx, h, clusters, o); err != nil {
+		return err
+	}
+	if err := a.offboard(ctx, h, clusters, o); err != nil {
 		return err
 	}
 	return a.removeAgent(ctx, o)
+}
+
+// mayRemove looks whether the user has the right to remove a cluster, and then asks for a confirmation.
+func (a *app) mayRemove(ctx context.Context, h *hub.Client, cluster []v1alpha1.FleetCluster, o *removeOptions) error {
+	err := a.Require(ctx, h, fmt.Sprintf("remove cluster %s from the fleet", o.name),
+		command.RemoveRight("fleetclusters", "", o.name))
+	if err != nil {
+		return err
+	}
+	all, err := departures(ctx, h, cluster, o)
+	if err != nil {
+		return err
+	}
+	return a.Confirm(o.confirmation, loss(all))
 }
 
 // offboard deletes the FleetClusters and tells what their deletion waits for.

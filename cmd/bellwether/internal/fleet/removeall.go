@@ -4,21 +4,17 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
@@ -97,18 +93,31 @@ func (a *app) removeAll(ctx context.Context, o *removeOptions) error {
 	if err := h.List(ctx, list); err != nil {
 		return fmt.Errorf("list clusters: %w", err)
 	}
-	count := phrase.Count(len(list.Items), "cluster")
-	switch err := o.checkKubeconfigs(list.Items); {
-	case len(list.Items) == 0:
+	if len(list.Items) == 0 {
 		a.Say("The fleet has no clusters.\n")
 		return nil
+	}
+	if err := o.checkKubeconfigs(list.Items); err != nil {
+		return err
+	}
+	count := phrase.Count(len(list.Items), "cluster")
+	all, err := departures(ctx, h, list.Items, o)
+	switch {
 	case err != nil:
 		return err
 	case o.dryRun:
-		return a.printRemoval(ctx, h, list.Items, o)
+		a.printRemoval(all)
+		return nil
 	case o.clusters != len(list.Items):
 		return exit.Hintf(fmt.Sprintf("see what happens to them with --dry-run, and confirm with --clusters %d",
 			len(list.Items)), "nothing was removed: the fleet has %s, and --clusters is %d", count, o.clusters)
+	}
+	if err := a.Require(ctx, h, "remove all clusters from the fleet",
+		command.RemoveRight("fleetclusters", "", "")); err != nil {
+		return err
+	}
+	if err := a.Confirm(o.confirmation, loss(all)); err != nil {
+		return err
 	}
 	if err := a.offboard(ctx, h, list.Items, o); err != nil {
 		return err
@@ -143,34 +152,9 @@ func (a *app) removeAgents(ctx context.Context, clusters []v1alpha1.FleetCluster
 }
 
 // printRemoval says what the removal does with each cluster.
-func (a *app) printRemoval(ctx context.Context, h *hub.Client, clusters []v1alpha1.FleetCluster,
-	o *removeOptions) error {
-	for i := range clusters {
-		c := &clusters[i]
-		installs := &v1alpha1.OperatorInstallList{}
-		if err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(c.Name))); err != nil {
-			return fmt.Errorf("list the operators of cluster %s: %w", c.Name, err)
-		}
-		does := "stay installed"
-		if cmp.Or(v1alpha1.RemovalPolicy(o.offboarding), c.Spec.Offboarding) == v1alpha1.RemovalUninstall {
-			does = "to be uninstalled"
-		}
-		a.Say("%s: %s %s", c.Name, phrase.Count(len(installs.Items), "operator"), does)
-		if !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline) {
-			a.Say("; it is offline, and leaves %s after the deletion at the latest", offboardingTimeout(c, o))
-		}
-		a.Say("\n")
+func (a *app) printRemoval(all []departure) {
+	for _, d := range all {
+		a.Say("%s\n", d)
 	}
-	a.Say("%s would be removed. Nothing was changed.\n", phrase.Count(len(clusters), "cluster"))
-	return nil
-}
-
-func offboardingTimeout(c *v1alpha1.FleetCluster, o *removeOptions) time.Duration {
-	switch {
-	case o.offboardingTimeout != nil:
-		return *o.offboardingTimeout
-	case c.Spec.OffboardingTimeout != nil:
-		return c.Spec.OffboardingTimeout.Duration
-	}
-	return plan.DefaultOffboardingTimeout
+	a.Say("%s would be removed. Nothing was changed.\n", phrase.Count(len(all), "cluster"))
 }

@@ -52,11 +52,14 @@ func TestRemoveAllMustBeConfirmed(t *testing.T) {
 		code int
 		says []string
 	}{
-		"dry run": {"--all --dry-run", 0, []string{"prod-1: 1 operator stay installed\n",
-			"prod-2: 1 operator to be uninstalled; it is offline, and leaves 1h0m0s after the deletion at the latest\n",
+		"dry run": {"--all --dry-run", 0, []string{
+			"prod-1: 1 operator stays installed, and is no longer managed: team.echo\n",
+			"prod-2: 1 operator is uninstalled: team.echo; it is offline, and leaves 1h0m0s after the deletion at " +
+				"the latest\n",
 			"2 clusters would be removed. Nothing was changed."}},
 		"dry run with another policy": {"--all --dry-run --offboarding Orphan --offboarding-timeout 0s", 0,
-			[]string{"prod-2: 1 operator stay installed; it is offline, and leaves 0s after"}},
+			[]string{"prod-2: 1 operator stays installed, and is no longer managed: team.echo; it is offline, " +
+				"and leaves 0s after"}},
 		"no confirmation":    {"--all", 1, []string{"the fleet has 2 clusters, and --clusters is 0", "--clusters 2"}},
 		"another number":     {"--all --clusters 3", 1, []string{"the fleet has 2 clusters, and --clusters is 3"}},
 		"a kubeconfig lacks": {"--all --clusters 2 --cluster-kubeconfigs " + folder, 1, []string{"prod-2.kubeconfig"}},
@@ -84,7 +87,7 @@ func TestRemoveAllMustBeConfirmed(t *testing.T) {
 
 func TestRemoveAll(t *testing.T) {
 	h := twoClusters()
-	got := h.Must(t, "fleet", "remove", "--all", "--clusters", "2")
+	got := h.Must(t, "fleet", "remove", "--all", "--clusters", "2", "--yes")
 	for _, want := range []string{"cluster prod-1 is removed from the fleet",
 		"cluster prod-2 is removed from the fleet", "2 clusters removed.",
 		"helm -n bellwether-system uninstall bellwether-agent"} {
@@ -95,7 +98,7 @@ func TestRemoveAll(t *testing.T) {
 	if n := remaining(t, h); n != 0 {
 		t.Errorf("%d clusters are left", n)
 	}
-	if got := h.Must(t, "fleet", "remove", "--all"); !strings.Contains(got.Out, "The fleet has no clusters.") {
+	if got := h.Must(t, "fleet", "remove", "--all", "--yes"); !strings.Contains(got.Out, "The fleet has no clusters.") {
 		t.Errorf("without clusters it says\n%s", got.Out)
 	}
 }

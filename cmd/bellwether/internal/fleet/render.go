@@ -16,6 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/controllers/discovery/sources"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -26,6 +27,7 @@ func Cluster(c *v1alpha1.FleetCluster, installs []v1alpha1.OperatorInstall, now 
 	facts := &term.Table{}
 	facts.Add(term.Cell{Text: "Cluster:"}, term.Strong.Cell(c.Name))
 	facts.Add(term.Cell{Text: "State:"}, state)
+	term.AddMarks(facts, marks.Group(nil, installs).Cluster(c))
 	facts.Add(term.Cell{Text: "Labels:"}, term.Cell{Text: term.OrDash(labels.FormatLabels(c.Labels))})
 	addSource(facts, c)
 	facts.Add(term.PlainCells("Hub namespace:", term.OrDash(c.Status.Namespace))...)
@@ -93,15 +95,16 @@ func sourceOf(c *v1alpha1.FleetCluster) string {
 }
 
 // Clusters is the table of the fleet.
-func Clusters(list []v1alpha1.FleetCluster, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"NAME", "STATE", "ONLINE", "OPERATORS", "KUBERNETES", "OLM", "AGE"}}
+func Clusters(list []v1alpha1.FleetCluster, known *marks.Fleet, l term.Listing) *term.Table {
+	t := &term.Table{Header: []string{"NAME", "STATE", "MARKS", "ONLINE", "OPERATORS", "KUBERNETES", "OLM", "AGE"}}
 	if l.Wide {
 		t.Header = append(t.Header, "AGENT", "SOURCE", "LABELS", "MESSAGE")
 	}
 	for i := range list {
 		c := &list[i]
-		row := []term.Cell{{Text: c.Name}, clusterState(c), term.OnlineCell(c), operatorsCell(c),
-			{Text: term.OrDash(c.Status.Versions.Kubernetes)}, olmCell(c), {Text: term.Age(l.Now, c.CreationTimestamp)}}
+		row := []term.Cell{{Text: c.Name}, clusterState(c), term.MarksCell(known.Cluster(c)), term.OnlineCell(c),
+			operatorsCell(c), {Text: term.OrDash(c.Status.Versions.Kubernetes)}, olmCell(c),
+			{Text: term.Age(l.Now, c.CreationTimestamp)}}
 		if l.Wide {
 			row = append(append(row, agentCell(c)), term.PlainCells(sourceOf(c),
 				term.OrDash(labels.FormatLabels(c.Labels)), term.Headline(c.Status.Conditions))...)
@@ -112,16 +115,6 @@ func Clusters(list []v1alpha1.FleetCluster, l term.Listing) *term.Table {
 }
 
 func clusterState(c *v1alpha1.FleetCluster) term.Cell {
-	state := unfrozenState(c)
-	if c.Status.Freeze != nil {
-		if state.Text += ", frozen"; state.Tone != term.Bad {
-			state.Tone = term.Warn
-		}
-	}
-	return state
-}
-
-func unfrozenState(c *v1alpha1.FleetCluster) term.Cell {
 	switch {
 	case c.DeletionTimestamp != nil:
 		return term.Warn.Cell("Leaving")

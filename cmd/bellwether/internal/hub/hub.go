@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -128,6 +130,21 @@ func (h *Client) Freezes(ctx context.Context) ([]v1alpha1.FleetFreeze, error) {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil
+}
+
+// LastSeen is when a hub last renewed the Lease that its replicas agree through; zero if there is none.
+func (h *Client) LastSeen(ctx context.Context) (time.Time, error) {
+	list := &coordinationv1.LeaseList{}
+	if err := h.List(ctx, list, client.MatchingFields{"metadata.name": v1alpha1.HubLeaseName}); err != nil {
+		return time.Time{}, fmt.Errorf("list the Leases of the hub: %w", err)
+	}
+	var newest time.Time
+	for i := range list.Items {
+		if at := list.Items[i].Spec.RenewTime; at != nil && at.After(newest) {
+			newest = at.Time
+		}
+	}
+	return newest, nil
 }
 
 // Catalog reads an OperatorCatalog.

@@ -9,6 +9,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 func TestLists(t *testing.T) {
@@ -16,9 +17,10 @@ func TestLists(t *testing.T) {
 	rows := VersionRows(operators, fixture.Installs())
 	addSupport(rows, operators, []v1alpha1.OperatorCatalog{supporting(&operators[0])})
 	brief, wide := term.Listing{Now: fixture.Noon}, term.Listing{Now: fixture.Noon, Wide: true, Namespaces: true}
+	known := marks.Group(fixture.FleetOfFour(), fixture.Installs())
 	for name, table := range map[string]*term.Table{
-		"operators":      Operators(operators, brief),
-		"operators-wide": Operators(operators, wide),
+		"operators":      Operators(operators, known, brief),
+		"operators-wide": Operators(operators, known, wide),
 		"versions":       Versions(rows, brief),
 		"versions-wide":  Versions(rows, wide),
 	} {
@@ -41,6 +43,6 @@ func TestDetails(t *testing.T) {
 	fixture.Golden(t, "operator", Operator(OperatorInput{
 		Now: fixture.Noon, Operator: fixture.Operator(),
 		Rollouts: []v1alpha1.OperatorRollout{*fixture.RolloutAt()}, Installs: fixture.Installs(),
-		Catalogs: []v1alpha1.OperatorCatalog{supporting(fixture.Operator())},
+		Clusters: fixture.FleetOfFour(), Catalogs: []v1alpha1.OperatorCatalog{supporting(fixture.Operator())},
 	}, term.Style{}))
 }

@@ -7,6 +7,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,14 +31,26 @@ func Command(env *command.Env) *cobra.Command {
 }
 
 func (a *app) operatorListCommand() *cobra.Command {
-	return command.ListCommand(a.Env, command.Listing[*v1alpha1.ManagedOperatorList]{
+	var states command.States
+	c := command.ListCommand(a.Env, command.Listing[*v1alpha1.ManagedOperatorList]{
 		What: "operators", Short: "List the managed operators and their progress",
-		Example: "  bellwether operator list -A -o wide",
+		Example: "  bellwether operator list -A -o wide\n  bellwether operator list --state stale,drifted",
+		Check:   states.Check,
 		Empty:   func() *v1alpha1.ManagedOperatorList { return &v1alpha1.ManagedOperatorList{} },
-		Table: func(l *v1alpha1.ManagedOperatorList, o term.Listing) *term.Table {
-			return Operators(l.Items, o)
+		Table: func(ctx context.Context, h *hub.Client, l *v1alpha1.ManagedOperatorList, o term.Listing) (*term.Table,
+			error) {
+			known, err := a.Marks(ctx, h, nil)
+			if err != nil {
+				return nil, err
+			}
+			l.Items = slices.DeleteFunc(l.Items, func(o v1alpha1.ManagedOperator) bool {
+				return !known.Operator(&o).HasAny(states.Wanted)
+			})
+			return Operators(l.Items, known, o), nil
 		},
 	})
+	states.Add(c, "operators")
+	return c
 }
 
 func (a *app) operatorGetCommand() *cobra.Command {
@@ -79,12 +92,13 @@ func (a *app) getOperator(ctx context.Context, out *command.Output, name string)
 		return fmt.Errorf("list catalogs: %w", err)
 	}
 	in.Catalogs = catalogs.Items
-	whole := explain.OperatorInput{Now: in.Now, Operator: operator, Installs: in.Installs, Program: a.Self}
+	if in.Clusters, err = hub.Clusters(ctx, h); err != nil {
+		return err
+	}
+	whole := explain.OperatorInput{Now: in.Now, Operator: operator, Installs: in.Installs, Clusters: in.Clusters,
+		Program: a.Self}
 	if len(in.Rollouts) > 0 {
 		whole.Rollout = &in.Rollouts[0]
-	}
-	if whole.Clusters, err = hub.Clusters(ctx, h); err != nil {
-		return err
 	}
 	return a.Explained(out, operator, explain.Operator(whole), func(s term.Style) string { return Operator(in, s) })
 }

@@ -6,8 +6,11 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -23,23 +26,32 @@ Where an operator is to be uninstalled from more clusters at once than spec.remo
 of the ManagedOperator (5 unless set), nothing is uninstalled before somebody agrees. The number
 of clusters is given as a flag, so that nobody agrees to more than they know of: operator get
 shows it. A confirmation is for exactly the clusters that wait for it. The clusters are then
-taken wave by wave, as in a rollout.`
+taken wave by wave, as in a rollout. Nothing is uninstalled from a cluster that is paused.
+
+What is uninstalled comes back only with another rollout. The command says what is lost and
+asks for a confirmation; without a terminal it needs --yes. You need the ClusterRole
+bellwether-remove.`
 
 func (a *app) confirmRemovalCommand() *cobra.Command {
 	var clusters int32
+	var confirmation command.Confirmation
 	c := &cobra.Command{
 		Use: "confirm-removal NAME --clusters N", Short: "Agree to the removal of an operator from many clusters",
 		Long:    confirmRemovalLong,
 		Example: "  bellwether operator confirm-removal echo --clusters 40",
 		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
-		RunE: func(c *cobra.Command, args []string) error { return a.confirmRemoval(c.Context(), args[0], clusters) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.confirmRemoval(c.Context(), args[0], clusters, confirmation)
+		},
 	}
+	confirmation.Add(c)
 	c.Flags().Int32Var(&clusters, "clusters", 0, "The number `N` of clusters that it is to be removed from. Required.")
 	command.Required(c, "clusters")
 	return c
 }
 
-func (a *app) confirmRemoval(ctx context.Context, name string, clusters int32) error {
+func (a *app) confirmRemoval(ctx context.Context, name string, clusters int32,
+	confirmation command.Confirmation) error {
 	h, err := a.Hub()
 	if err != nil {
 		return err
@@ -57,6 +69,17 @@ func (a *app) confirmRemoval(ctx context.Context, name string, clusters int32) e
 			"operator %s is to be removed from %s, not from %d", name, phrase.Count(asked.Unconfirmed, "cluster"),
 			clusters)
 	}
+	if err := a.Require(ctx, h, "agree to the removal of operator "+operator.Name,
+		command.RemoveRight("managedoperators", operator.Namespace, operator.Name)); err != nil {
+		return err
+	}
+	loss, err := removalLoss(ctx, h, operator)
+	if err != nil {
+		return err
+	}
+	if err := a.Confirm(confirmation, loss); err != nil {
+		return err
+	}
 	before := operator.DeepCopy()
 	if operator.Spec.Removal == nil {
 		operator.Spec.Removal = &v1alpha1.OperatorRemoval{}
@@ -67,4 +90,52 @@ func (a *app) confirmRemoval(ctx context.Context, name string, clusters int32) e
 	}
 	a.Step("operator %s will be removed from %s", name, phrase.Count(clusters, "cluster"))
 	return nil
+}
+
+// removalLoss says what a confirmation does. The clusters are named if the hub asked for the ones that are seen now.
+func removalLoss(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator) (string, error) {
+	installs, err := hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(o))
+	if err != nil {
+		return "", err
+	}
+	clusters, err := hub.Clusters(ctx, h)
+	if err != nil {
+		return "", err
+	}
+	from := phrase.Count(o.Status.Removal.Unconfirmed, "cluster")
+	if names := leavingClusters(o, clusters, installs); len(names) == int(o.Status.Removal.Unconfirmed) {
+		from += ": " + phrase.First(names, maxNamed)
+	}
+	return fmt.Sprintf("This uninstalls operator %s from %s.\nIts pods and permissions are deleted there, and nobody "+
+		"acts on its custom resources any more; these and their definitions stay. It cannot be taken back: the "+
+		"operator comes back only with another rollout.\n", o.Name, from), nil
+}
+
+// maxNamed is how many clusters a question names.
+const maxNamed = 40
+
+// leavingClusters are the clusters that an operator is to be uninstalled from, to which nobody has agreed; sorted.
+func leavingClusters(o *v1alpha1.ManagedOperator, clusters []v1alpha1.FleetCluster,
+	installs []v1alpha1.OperatorInstall) []string {
+	selector, err := metav1.LabelSelectorAsSelector(&o.Spec.ClusterSelector)
+	if err != nil {
+		return nil // the hub says so in the operator's status
+	}
+	selected := map[string]bool{}
+	for i := range clusters {
+		c := &clusters[i]
+		// The hub decides about clusters that leave the fleet by themselves.
+		selected[c.Name] = c.DeletionTimestamp != nil ||
+			o.DeletionTimestamp == nil && selector.Matches(labels.Set(c.Labels))
+	}
+	var out []string
+	for i := range installs {
+		install := &installs[i]
+		if !selected[install.Spec.Cluster] && install.DeletionTimestamp == nil &&
+			install.Spec.RemovalPolicy != v1alpha1.RemovalUninstall {
+			out = append(out, install.Spec.Cluster)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

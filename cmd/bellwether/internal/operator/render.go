@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
@@ -25,6 +26,7 @@ type OperatorInput struct {
 	// Rollouts of the operator, the newest first.
 	Rollouts []v1alpha1.OperatorRollout
 	Installs []v1alpha1.OperatorInstall
+	Clusters []v1alpha1.FleetCluster
 	// Catalogs of the operator's namespace say for how long versions are supported.
 	Catalogs []v1alpha1.OperatorCatalog
 }
@@ -36,6 +38,7 @@ func Operator(in OperatorInput, s term.Style) string {
 	facts := &term.Table{}
 	facts.Add(term.Cell{Text: "Operator:"}, term.Strong.Cell(o.Name))
 	facts.Add(term.Cell{Text: "State:"}, OperatorState(o))
+	term.AddMarks(facts, marks.Group(in.Clusters, in.Installs).Operator(o))
 	facts.Add(term.PlainCells("Package:", fmt.Sprintf("%s, channel %s, catalog %s", o.Spec.Package, channelOf(o),
 		o.Spec.Catalog.Name))...)
 	facts.Add(term.PlainCells("Target:", targetText(o))...)
@@ -117,9 +120,9 @@ func writeNotReady(out *strings.Builder, in OperatorInput, s term.Style) {
 }
 
 // Operators is the table of ManagedOperators.
-func Operators(list []v1alpha1.ManagedOperator, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"NAME", "PACKAGE", "TARGET", "STATE", "CLUSTERS", "UPDATED", "READY", "ROLLOUT",
-		"AGE"}}
+func Operators(list []v1alpha1.ManagedOperator, known *marks.Fleet, l term.Listing) *term.Table {
+	t := &term.Table{Header: []string{"NAME", "PACKAGE", "TARGET", "STATE", "MARKS", "CLUSTERS", "UPDATED", "READY",
+		"ROLLOUT", "AGE"}}
 	if l.Wide {
 		t.Header = append(t.Header, "CHANNEL", "CATALOG", "MESSAGE")
 	}
@@ -127,8 +130,8 @@ func Operators(list []v1alpha1.ManagedOperator, l term.Listing) *term.Table {
 		o := &list[i]
 		n := o.Status.Clusters
 		row := []term.Cell{{Text: o.Name}, {Text: o.Spec.Package}, {Text: TargetOf(o)}, OperatorState(o),
-			{Text: term.Count(n.Selected)}, shareCell(n.Updated, n.Selected), shareCell(n.Ready, n.Selected),
-			rolloutCell(o.Status.Rollout), {Text: term.Age(l.Now, o.CreationTimestamp)}}
+			term.MarksCell(known.Operator(o)), {Text: term.Count(n.Selected)}, shareCell(n.Updated, n.Selected),
+			shareCell(n.Ready, n.Selected), rolloutCell(o.Status.Rollout), {Text: term.Age(l.Now, o.CreationTimestamp)}}
 		if l.Wide {
 			row = append(row, term.PlainCells(channelOf(o), o.Spec.Catalog.Name, term.Headline(o.Status.Conditions))...)
 		}

@@ -176,7 +176,7 @@ func (a *app) saySilences(o open) {
 	}
 	a.Say("\nNobody is notified of %d of its %s:\n", o.Silenced, phrase.Count(o.Alerts, "alert"))
 	for _, s := range o.Silences {
-		a.Say("  silenced by %s until %s: %s\n", s.By, s.Ends.Format(time.RFC3339), s.Comment)
+		a.Say("  silenced by %s until %s: %s\n", s.By, term.Instant(s.Ends), s.Comment)
 	}
 }
 

@@ -42,11 +42,17 @@ func (a *app) followRollout(ctx context.Context, h *hub.Client, name string) err
 	draw := a.drawing()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var away string
+	var asked time.Time
 	for {
 		in, err := look()
 		if err != nil {
 			return err
 		}
+		if in.Now.Sub(asked) >= hubAgeEvery {
+			away, asked = a.HubAway(ctx, h), in.Now
+		}
+		in.HubAway = away
 		draw(in)
 		if !byOperator && in.Rollout.Status.Phase.Ended() {
 			return nil
@@ -59,6 +65,9 @@ func (a *app) followRollout(ctx context.Context, h *hub.Client, name string) err
 		}
 	}
 }
+
+// hubAgeEvery is how often a command that watches asks when the hub was last seen.
+const hubAgeEvery = 10 * time.Second
 
 var errRolloutGone = errors.New("the rollout was deleted")
 
@@ -92,8 +101,11 @@ func (a *app) drawing() func(RolloutInput) {
 	}
 	var before RolloutInput
 	return func(in RolloutInput) {
+		if in.HubAway != "" && before.HubAway == "" && before.Rollout != nil {
+			a.Warn("%s\n", in.HubAway) // before anything is shown, the command has said it
+		}
 		for _, line := range RolloutChanges(before, in) {
-			a.Say("%s  %s\n", in.Now.Format(time.TimeOnly), line)
+			a.Say("%s  %s\n", term.TimeOfDay(in.Now), line)
 		}
 		before = in
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 func TestLists(t *testing.T) {
@@ -22,9 +23,10 @@ func TestLists(t *testing.T) {
 	}
 	rollouts := []v1alpha1.OperatorRollout{old, *fixture.RolloutAt()}
 	brief, wide := term.Listing{Now: fixture.Noon}, term.Listing{Now: fixture.Noon, Wide: true, Namespaces: true}
+	known := marks.Group(fixture.FleetOfFour(), fixture.Installs())
 	for name, table := range map[string]*term.Table{
-		"rollouts":      Rollouts(rollouts, brief),
-		"rollouts-wide": Rollouts(rollouts, wide),
+		"rollouts":      Rollouts(rollouts, known, brief),
+		"rollouts-wide": Rollouts(rollouts, known, wide),
 		"history":       History(rollouts, brief),
 	} {
 		t.Run(name, func(t *testing.T) { fixture.Golden(t, name, table.Render(term.Style{})) })

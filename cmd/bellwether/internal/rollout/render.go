@@ -10,6 +10,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
@@ -23,6 +24,8 @@ type RolloutInput struct {
 	Clusters []v1alpha1.FleetCluster
 	// Operator is the rollout's ManagedOperator; nil where it is not known.
 	Operator *v1alpha1.ManagedOperator
+	// HubAway says when the hub was last seen, if that is long ago. Only a picture that is drawn again has it.
+	HubAway string
 }
 
 // maxAttention keeps the live view on one screen when a whole fleet fails.
@@ -32,6 +35,11 @@ const maxAttention = 15
 // clusters that need attention.
 func Rollout(in RolloutInput, s term.Style) string {
 	var out strings.Builder
+	if in.HubAway != "" {
+		for _, line := range phrase.Wrap(in.HubAway, s.Width) {
+			out.WriteString(s.Paint(term.Warn, line) + "\n")
+		}
+	}
 	writeHeader(&out, in, s)
 	if len(in.Rollout.Status.Waves) > 0 {
 		out.WriteByte('\n')
@@ -88,6 +96,11 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 	if message := phrase.OneLine(r.Status.Message); message != "" {
 		for _, line := range phrase.Wrap(message, s.Width) {
 			out.WriteString(s.Paint(term.PhaseTone(r.Status.Phase), line) + "\n")
+		}
+	}
+	if text := marks.Group(in.Clusters, in.Installs).Rollout(r).Details(); text != "" {
+		for _, line := range phrase.Wrap("marks: "+text, s.Width) {
+			out.WriteString(s.Paint(term.Warn, line) + "\n")
 		}
 	}
 	if isStrategyOutdated(in) {

@@ -11,13 +11,14 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Rollouts is the table of rollouts, as given.
-func Rollouts(list []v1alpha1.OperatorRollout, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"NAME", "OPERATOR", "VERSION", "PHASE", "WAVE", "CLUSTERS", "UPDATED", "FAILED",
-		"DEFERRED", "AGE"}}
+func Rollouts(list []v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listing) *term.Table {
+	t := &term.Table{Header: []string{"NAME", "OPERATOR", "VERSION", "PHASE", "MARKS", "WAVE", "CLUSTERS", "UPDATED",
+		"FAILED", "DEFERRED", "AGE"}}
 	if l.Wide {
 		t.Header = append(t.Header, "MESSAGE")
 	}
@@ -25,7 +26,8 @@ func Rollouts(list []v1alpha1.OperatorRollout, l term.Listing) *term.Table {
 		r := &list[i]
 		n := r.Status.Clusters
 		row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Operator.Name}, {Text: r.Spec.Release.Version},
-			term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), {Text: term.OrDash(r.Status.CurrentWave)},
+			term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), term.MarksCell(known.Rollout(r)),
+			{Text: term.OrDash(r.Status.CurrentWave)},
 			{Text: term.Count(n.Total)},
 			{Text: term.Count(n.Succeeded)}, term.CountCell(n.Failed, term.Bad), term.CountCell(n.Deferred, term.Warn),
 			{Text: term.Age(l.Now, r.CreationTimestamp)}}

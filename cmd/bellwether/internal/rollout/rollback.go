@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
@@ -24,15 +25,22 @@ with operator release-hold, or until a newer version was rolled out.
 OLM installs the older version in the place of the newer one. The Deployments of the
 operator and its custom resources stay. A cluster where data of custom resources would
 be lost is not taken back, unless you set --force. For a rollback that was refused for
-that reason, run the command again with --force.`
+that reason, run the command again with --force. As lost data does not come back, the
+command then asks for a confirmation; without a terminal it needs --yes.`
 
 func (a *app) rolloutRollbackCommand() *cobra.Command {
 	var force bool
+	var confirmation command.Confirmation
 	c := a.steering(steerCommand{
 		use: "rollback", short: "Take the clusters of a rollout back to what they ran before", long: rollbackLong,
 		mustSay: true,
 		example: "  bellwether rollout rollback echo --reason \"1.2.0 answers with errors\"",
 		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
+			if force {
+				if err := a.Confirm(confirmation, forceLoss); err != nil {
+					return nil, err
+				}
+			}
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
 				if err := isNewest(ctx, h, r); err != nil {
 					return "", err
@@ -50,10 +58,15 @@ func (a *app) rolloutRollbackCommand() *cobra.Command {
 			}, nil
 		},
 	})
+	confirmation.Add(c)
 	c.Flags().BoolVar(&force, "force", false,
 		"Go back also where data of custom resources may be lost, for which there is no backup.")
 	return c
 }
+
+// forceLoss is what a rollback with --force may lose.
+const forceLoss = "Clusters are taken back although data of custom resources may be lost there, for which there is " +
+	"no backup. This cannot be taken back.\n"
 
 // isNewest returns an error for a rollout that another one has followed.
 func isNewest(ctx context.Context, h *hub.Client, r *v1alpha1.OperatorRollout) error {

@@ -7,6 +7,7 @@ package rollout
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -51,6 +52,7 @@ change is printed as a line.`
 func (a *app) rolloutGetCommand() *cobra.Command {
 	var out command.Output
 	var in command.Scope
+	var states command.States
 	var watch bool
 	c := &cobra.Command{
 		Use: "get [NAME]", Aliases: []string{"list", "ls"}, Short: "Show a rollout, or list all rollouts",
@@ -58,8 +60,11 @@ func (a *app) rolloutGetCommand() *cobra.Command {
 		Example: "  bellwether rollout get echo -w\n  bellwether rollout get -A",
 		Args:    command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
+			if err := errors.Join(out.Check(), states.Check()); err != nil {
 				return err
+			}
+			if len(args) > 0 && len(states.Wanted) > 0 {
+				return exit.Hintf("name no rollout", "--state is for lists")
 			}
 			h, err := a.Hub()
 			switch {
@@ -68,7 +73,7 @@ func (a *app) rolloutGetCommand() *cobra.Command {
 			case len(args) == 0 && watch:
 				return exit.Hintf("usage: "+c.UseLine(), "missing argument: the name of the rollout to watch")
 			case len(args) == 0:
-				return a.listRollouts(c.Context(), h, &out, &in)
+				return a.listRollouts(c.Context(), h, &out, &in, &states)
 			case watch:
 				return a.followRollout(c.Context(), h, args[0])
 			default:
@@ -78,11 +83,13 @@ func (a *app) rolloutGetCommand() *cobra.Command {
 	}
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "Update the output until the rollout has ended.")
 	in.Add(c)
+	states.Add(c, "rollouts")
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
 
-func (a *app) listRollouts(ctx context.Context, h *hub.Client, out *command.Output, in *command.Scope) error {
+func (a *app) listRollouts(ctx context.Context, h *hub.Client, out *command.Output, in *command.Scope,
+	states *command.States) error {
 	list := &v1alpha1.OperatorRolloutList{}
 	if err := h.List(ctx, list, in.Options(h)...); err != nil {
 		return fmt.Errorf("list rollouts: %w", err)
@@ -92,7 +99,14 @@ func (a *app) listRollouts(ctx context.Context, h *hub.Client, out *command.Outp
 			cmp.Compare(b.Spec.Revision, a.Spec.Revision))
 	})
 	a.TellOfFreezes(ctx, h)
-	table := Rollouts(list.Items, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All})
+	known, err := a.Marks(ctx, h, nil)
+	if err != nil {
+		return err
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(r v1alpha1.OperatorRollout) bool {
+		return !known.Rollout(&r).HasAny(states.Wanted)
+	})
+	table := Rollouts(list.Items, known, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All})
 	return a.List(out, list, table, in.None(h, "rollouts"))
 }
 

@@ -19,6 +19,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
 func TestApprove(t *testing.T) {
@@ -226,7 +228,7 @@ func TestStatusWaitsUntilTheTimeout(t *testing.T) {
 func TestWatchEndsWithTheRollout(t *testing.T) {
 	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"),
 		clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded))
-	want := clitest.Result{Out: "12:00:00  echo-2  Succeeded  as the test says\n"}
+	want := clitest.Result{Out: "12:00:00Z  echo-2  Succeeded  as the test says\n"}
 	if diff := cmp.Diff(want, h.Run(t, "rollout", "get", "echo-2", "-w")); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
@@ -290,5 +292,46 @@ func TestPlanOfAFile(t *testing.T) {
 	got := h.Run(t, "rollout", "plan", "-f", file)
 	if got.Code != exit.OK || !strings.Contains(got.Out, "unknown: the hub has not read the catalog yet") {
 		t.Errorf("exit code %d\n%s%s", got.Code, got.Out, got.Err)
+	}
+}
+
+// TestForcedRollbackAsks: a rollback that may lose data is not done before somebody agreed to that.
+func TestForcedRollbackAsks(t *testing.T) {
+	for name, c := range map[string]struct {
+		args, answer string
+		want         string
+	}{
+		"without a terminal": {args: "--force", want: "not confirmed, and nothing was changed"},
+		"a no":               {args: "--force", answer: "n\n", want: "not confirmed, and nothing was changed"},
+		"a yes":              {args: "--force", answer: "y\n", want: "Rollback echo-3: clusters that failed are"},
+		"with the flag":      {args: "--force --yes", want: "Rollback echo-3: clusters that failed are"},
+		"without --force":    {want: "rollout echo-3 is a rollback itself"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := clitest.Rollout("echo", "echo-3", 3, v1alpha1.RolloutHalted)
+			r.Spec.Rollback, r.Status.Clusters.Failed = &v1alpha1.RolloutRollback{Of: "echo-2"}, 1
+			h := clitest.NewHub(r)
+			h.Answer = c.answer
+			got := h.Run(t, strings.Fields("rollout rollback echo-3 --reason bad "+c.args)...)
+			if !strings.Contains(got.Out+got.Err, c.want) {
+				t.Errorf("it says\n%s%swant %q", got.Out, got.Err, c.want)
+			}
+			if asks := strings.Contains(got.Err, "data of custom resources may be lost"); asks != (c.args != "") {
+				t.Errorf("it says what may be lost: %v", asks)
+			}
+			forced := h.Rollout(t, "echo-3").Spec.Rollback.Force
+			if want := strings.HasPrefix(c.want, "Rollback"); forced != want {
+				t.Errorf("forced = %v, want %v", forced, want)
+			}
+		})
+	}
+}
+
+// TestWatchTellsThatTheHubIsAway: a picture that is drawn again says so in its first line.
+func TestWatchTellsThatTheHubIsAway(t *testing.T) {
+	in := rollout.RolloutInput{Now: fixture.Noon, Rollout: fixture.RolloutAt(),
+		HubAway: "The hub was last seen long ago."}
+	if got := rollout.Rollout(in, term.Style{}); !strings.HasPrefix(got, in.HubAway+"\necho-2  ") {
+		t.Errorf("the picture is\n%s", got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -110,7 +111,7 @@ func timedOut(ctx context.Context, name string, lastErr error) error {
 func (a *app) printChanges(before RolloutInput, r *v1alpha1.OperatorRollout) RolloutInput {
 	after := RolloutInput{Now: a.Now(), Rollout: r}
 	for _, line := range RolloutChanges(before, after) {
-		a.Say("%s  %s\n", after.Now.Format(time.TimeOnly), line)
+		a.Say("%s  %s\n", term.TimeOfDay(after.Now), line)
 	}
 	return after
 }

@@ -150,6 +150,7 @@ func New(env *command.Env) *cobra.Command {
 			hideEmptyDefaults(c)
 		}
 	}
+	tellAges(env, root)
 	return root
 }
 

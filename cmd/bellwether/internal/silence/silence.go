@@ -41,8 +41,9 @@ func (a *app) listCommand() *cobra.Command {
 		What: "silences", Short: "List silences, with who answers for them and until when",
 		Example: "  bellwether silence list -A",
 		Empty:   func() *v1alpha1.AlertSilenceList { return &v1alpha1.AlertSilenceList{} },
-		Table: func(list *v1alpha1.AlertSilenceList, l term.Listing) *term.Table {
-			return Silences(list.Items, l)
+		Table: func(_ context.Context, _ *hub.Client, list *v1alpha1.AlertSilenceList, l term.Listing) (*term.Table,
+			error) {
+			return Silences(list.Items, l), nil
 		},
 	})
 }

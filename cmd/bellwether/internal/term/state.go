@@ -108,16 +108,22 @@ func Age(now time.Time, since metav1.Time) string {
 	return duration.HumanDuration(max(now.Sub(since.Time), 0))
 }
 
-// Clock is a moment as people say it: the time of today, or the date too.
+// Instant is a moment in the one zone that all commands print, which it names.
+func Instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// TimeOfDay is a moment of today in the same zone.
+func TimeOfDay(t time.Time) string { return t.UTC().Format("15:04:05Z") }
+
+// Clock is a moment in the same zone as people say it: the time of today, or the date too.
 func Clock(now time.Time, at *metav1.Time) string {
 	if at == nil || at.IsZero() {
 		return "-"
 	}
-	t := at.In(now.Location())
-	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
-		return t.Format("15:04:05")
+	t, today := at.UTC(), now.UTC()
+	if t.YearDay() == today.YearDay() && t.Year() == today.Year() {
+		return TimeOfDay(t)
 	}
-	return t.Format("2006-01-02 15:04")
+	return t.Format("2006-01-02 15:04Z")
 }
 
 // Span returns a duration as kubectl shows it.

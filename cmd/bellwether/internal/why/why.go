@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 const whyLong = `Explain the state of an operator on a cluster. The output shows each step from the
@@ -69,6 +70,9 @@ func Command(env *command.Env) *cobra.Command {
 			e := explain.Install(in)
 			if !out.Table() {
 				return out.Value(a.Streams.Out, e)
+			}
+			if text := marks.Install(in.Cluster, in.Install).Details(); text != "" {
+				a.Say("%s\n", a.Style().Paint(term.Warn, "Marks: "+text))
 			}
 			a.Say("%s", term.Explanation(in.Operator.Name+" on "+in.Cluster.Name, e, in.Now, a.Style()))
 			return nil

@@ -267,8 +267,8 @@ func Remove(o Observation, w Options) ([]Step, []Problem) {
 	var steps []Step
 	if o.Installed {
 		steps = append(steps, Step{Title: "Uninstall the sample operator and the agent",
-			Run: slices.Concat([]string{"fleet", "remove", Cluster, "--offboarding", "Uninstall", "--timeout",
-				w.Timeout}, w.cluster(o), w.member(o))})
+			Run: slices.Concat([]string{"fleet", "remove", Cluster, "--offboarding", "Uninstall", "--yes",
+				"--timeout", w.Timeout}, w.cluster(o), w.member(o))})
 	}
 	return append(steps,
 		Step{Title: "Delete the catalog, and the operator on the hub", Delete: []string{Namespace}},

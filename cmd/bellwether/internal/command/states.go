@@ -1,0 +1,68 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/explain/marks"
+)
+
+// States is the flag --state of a list: only what has one of the marks is listed.
+type States struct {
+	words []string
+	// Wanted are the marks, after Check; none: everything is listed.
+	Wanted []marks.Mark
+}
+
+// Add adds the flag to a command that lists objects of that noun.
+func (s *States) Add(c *cobra.Command, nouns string) {
+	c.Flags().StringSliceVar(&s.words, "state", nil, "List only "+nouns+" with one of these marks, separated by "+
+		"commas: "+strings.Join(marks.Words(), ", ")+".")
+	_ = c.RegisterFlagCompletionFunc("state", completeWords)
+}
+
+// completeWords completes the last one of the words before it.
+func completeWords(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	before, given := typed[:strings.LastIndex(typed, ",")+1], strings.Split(typed, ",")
+	var out []string
+	for _, word := range marks.Words() {
+		if !slices.Contains(given[:len(given)-1], word) {
+			out = append(out, before+word)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// Check returns an error for a word that is no mark.
+func (s *States) Check() error {
+	var err error
+	if s.Wanted, err = marks.Parse(s.words); err != nil {
+		return exit.Hintf("use one or more of "+strings.Join(marks.Words(), ","), "invalid value of --state: %w", err)
+	}
+	return nil
+}
+
+// Marks reads what marks are made of: all installs, and all clusters unless they are given. What the user may not read
+// has no marks, which is said on stderr.
+func (a *Env) Marks(ctx context.Context, h *hub.Client, clusters []v1alpha1.FleetCluster) (*marks.Fleet, error) {
+	list := &v1alpha1.OperatorInstallList{}
+	err := h.List(ctx, list)
+	if err == nil && clusters == nil {
+		clusters, err = hub.Clusters(ctx, h)
+	}
+	if apierrors.IsForbidden(err) {
+		a.Warn("You may not list the clusters and OperatorInstalls of the whole hub: marks are not complete.\n")
+		err = nil
+	}
+	return marks.Group(clusters, list.Items), err
+}
