@@ -297,6 +297,7 @@ type WorkloadProblem struct {
 
 	// Pods is how many pods have it; absent where none was made.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Pods int32 `json:"pods,omitempty"`
 }

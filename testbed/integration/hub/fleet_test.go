@@ -342,3 +342,38 @@ func TestOperatorCounts(t *testing.T) {
 		return nil
 	})
 }
+
+// TestPowerStateOfASource plays the discovery controller: the hub believes a source that a cluster is resumed, and no
+// longer than 30 minutes.
+func TestPowerStateOfASource(t *testing.T) {
+	h := start(t)
+	cluster := fleetCluster("resumed")
+	a := h.join(t, cluster)
+	must(t, a.renew(t.Context()))
+	h.reaches(t, cluster, "True Succeeded")
+	says := func(since time.Duration) {
+		h.changeStatus(t, cluster, func() {
+			cluster.Status.Source = &v1alpha1.ClusterSource{State: v1alpha1.SourcePresent,
+				PowerState:      v1alpha1.PowerResuming,
+				PowerStateSince: &metav1.Time{Time: time.Now().Add(-since).Truncate(time.Second)}}
+		})
+	}
+	hibernating := func(want string) {
+		t.Helper()
+		eventually(t, func() error {
+			if err := h.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+				return err
+			}
+			c := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionHibernating)
+			if got := string(c.Status) + " " + c.Reason; got != want {
+				return fmt.Errorf("condition Hibernating is %s, want %s", got, want)
+			}
+			return nil
+		})
+	}
+	says(time.Minute)
+	hibernating("True Hibernating")
+	h.reaches(t, cluster, "True Succeeded", "rollouts skip this cluster")
+	says(31 * time.Minute)
+	hibernating("False PowerUnknown")
+}

@@ -39,6 +39,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
+	"github.com/bellwether-dev/bellwether/controllers/window"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/hubchart"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
@@ -186,6 +187,7 @@ func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 	catalogs.ReadSecrets(mgr.GetAPIReader(), "bellwether-system:bellwether-hub")
 	must(t, catalog.Add(mgr, catalogs, 2))
 	must(t, operator.Add(mgr, catalogs, 2))
+	must(t, window.Add(mgr, 2))
 }
 
 func (h *harness) restartHub(t *testing.T) {

@@ -4,10 +4,14 @@
 package hub
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
@@ -51,4 +55,30 @@ func TestChangeWindowValidation(t *testing.T) {
 			expect(t, h.Create(t.Context(), object, client.DryRunAll), test.want)
 		})
 	}
+}
+
+// TestChangeWindowStatus has windows that are over, and one that cannot be evaluated on a cluster.
+func TestChangeWindowStatus(t *testing.T) {
+	h := start(t)
+	window := func(name, zone string) *v1alpha1.ChangeWindow {
+		return &v1alpha1.ChangeWindow{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChangeWindowSpec{
+			Type: v1alpha1.WindowAllow, Start: "2026-01-05T22:00:00", Duration: metav1.Duration{Duration: time.Hour},
+			TimeZone: zone, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"windows": "status"}}}}
+	}
+	cluster := fleetCluster("zoned")
+	cluster.Labels = map[string]string{"windows": "status"}
+	cluster.Annotations = map[string]string{v1alpha1.AnnotationTimeZone: "Mars/Base"}
+	must(t, h.Create(t.Context(), cluster))
+	over, ofClusters := window("over", "Europe/Berlin"), window("of-clusters", v1alpha1.TimeZoneOfCluster)
+	for _, w := range []*v1alpha1.ChangeWindow{over, ofClusters} {
+		must(t, h.Create(t.Context(), w))
+		t.Cleanup(func() { must(t, h.Delete(context.Background(), w)) })
+	}
+	h.reaches(t, over, "True Succeeded")
+	if over.Status.State != v1alpha1.WindowOver {
+		t.Errorf("the window is %s, want Over", over.Status.State)
+	}
+	h.reaches(t, ofClusters, "Stalled InvalidSpec", "bellwether.dev/time-zone of zoned (\"Mars/Base\")")
+	h.change(t, cluster, func() { cluster.Annotations[v1alpha1.AnnotationTimeZone] = "Europe/Berlin" })
+	h.reaches(t, ofClusters, "True Succeeded")
 }
