@@ -88,7 +88,7 @@ func blockReason(b v1alpha1.VersionBlock, blocked bool) string {
 // is never returned, even if the channel keeps its entry.
 func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
 	spec := p.Operator.Spec
-	if h, held := p.holdOf(spec.Version); held && h.Release == "" {
+	if h, held := p.holdOf(spec.Version); held {
 		s := stalled(v1alpha1.ReasonVersionHeld, p.heldMessage(h))
 		return nil, &s
 	}
