@@ -341,3 +341,23 @@ func TestNoClusterRunsIt(t *testing.T) {
 	check(t, in, want{state: "False", reason: v1alpha1.ReasonClustersNotReady,
 		contains: "0 of 2 clusters run 1.1.0; deferred because offline or paused: a, b; no cluster runs it now"})
 }
+
+// TestRunningRolloutOfHeldSettingsStops: a hold that was found on clusters stops the rollout that brings the same
+// settings, and a rollback goes on.
+func TestRunningRolloutOfHeldSettingsStops(t *testing.T) {
+	t.Parallel()
+	in := newInput(t)
+	running := &in.Rollouts[0]
+	running.Status.Phase = v1alpha1.RolloutProgressing
+	in.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Settings: running.Spec.Release.SettingsHash(),
+		Release: "of another channel", Rollout: "echo-9", Reason: "it was rolled back"}}
+	next := plan.Next(in)
+	want := &plan.Block{Rollout: running.Name, Reason: "settings of version 1.1.0 are held: it was rolled back"}
+	if diff := cmp.Diff(want, next.Block); diff != "" {
+		t.Errorf("block (-want +got):\n%s", diff)
+	}
+	running.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-9"}
+	if next := plan.Next(in); next.Block != nil {
+		t.Errorf("a rollback is blocked: %+v", next.Block)
+	}
+}

@@ -231,13 +231,21 @@ func (p *pass) holdOf(version string) (v1alpha1.VersionHold, bool) {
 
 // heldRelease returns a problem if the release is held.
 func (p *pass) heldRelease(release v1alpha1.Release) *conditions.Summary {
-	for _, h := range p.Operator.Spec.Holds {
-		if h.Covers(release) && !p.isTakenBackTo(h, release) {
-			s := stalled(v1alpha1.ReasonVersionHeld, p.heldMessage(h))
-			return &s
-		}
+	if h, held := p.holdOfRelease(release); held {
+		s := stalled(v1alpha1.ReasonVersionHeld, p.heldMessage(h))
+		return &s
 	}
 	return nil
+}
+
+// holdOfRelease returns the hold that covers a release.
+func (p *pass) holdOfRelease(release v1alpha1.Release) (v1alpha1.VersionHold, bool) {
+	for _, h := range p.Operator.Spec.Holds {
+		if h.Covers(release) && !p.isTakenBackTo(h, release) {
+			return h, true
+		}
+	}
+	return v1alpha1.VersionHold{}, false
 }
 
 // isTakenBackTo tells whether the rollback of what is held took clusters to exactly this release: the rollout had changed

@@ -71,7 +71,7 @@ func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 			release.Version))
 	}
 	if isRunning(p.newest) {
-		_, blocked := p.blocks[p.newest.Spec.Release.Version] // a blocked rollout never ends
+		blocked := p.newestBlock() != "" // a blocked rollout never ends
 		finish := p.Operator.Spec.Strategy.NewTarget == v1alpha1.NewTargetFinish
 		if finish && !blocked && !p.replacesNewest() {
 			return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
