@@ -41,7 +41,7 @@ func measurementEvidence(r *v1alpha1.OperatorRollout, g v1alpha1.GateStatus) []E
 
 // verifyingNext says when the windows of a wave's gates end.
 func verifyingNext(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) []Next {
-	if w.UpdatedAt == nil {
+	if w.UpdatedAt == nil || reasonOfVerifying(w) == v1alpha1.ReasonNotObserved {
 		return nil
 	}
 	var next []Next

@@ -104,6 +104,9 @@ func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus
 	switch w.Phase {
 	case v1alpha1.WaveVerified:
 		l.State, l.Check, l.Since = Healthy, "wave "+w.Name+" is verified", w.VerifiedAt
+	case v1alpha1.WaveSkipped:
+		l.Text = fmt.Sprintf("wave %s is skipped: it had no cluster when its turn came", w.Name)
+		l.State, l.Check = Healthy, "wave "+w.Name+" is skipped, without a cluster"
 	case v1alpha1.WaveGated:
 		l.State, l.Reason = Waiting, v1alpha1.ReasonGated
 	case v1alpha1.WaveSoaking:
@@ -115,7 +118,7 @@ func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus
 		l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
 		l.Text += "; the wave before it comes first"
 	case v1alpha1.WaveVerifying:
-		l.State, l.Reason = Waiting, v1alpha1.ReasonVerifying
+		l.State, l.Reason = Waiting, reasonOfVerifying(w)
 		l.next = verifyingNext(now, r, w)
 	default:
 		l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
@@ -124,6 +127,16 @@ func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus
 		l.Links = append(l.Links, gateLink(r, w, g))
 	}
 	return l
+}
+
+// reasonOfVerifying is what a wave waits for whose clusters are all updated, or gone.
+func reasonOfVerifying(w *v1alpha1.WaveStatus) string {
+	for _, g := range w.Gates {
+		if g.Name == v1alpha1.GateObservation && !g.IsPassed() {
+			return v1alpha1.ReasonNotObserved
+		}
+	}
+	return v1alpha1.ReasonVerifying
 }
 
 func gateLink(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus, g v1alpha1.GateStatus) Link {
@@ -141,8 +154,13 @@ func gateLink(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus, g v1alpha1.Ga
 		l.State, l.Check = Healthy, "gate "+g.Name
 	case g.Verdict == v1alpha1.GateFailed:
 		l.State, l.Reason = Failed, v1alpha1.ReasonGateFailed
-	case w.Phase == v1alpha1.WaveGated && !measures:
+	case g.Name == v1alpha1.GateObservation:
+		l.State, l.Reason, l.Since = Waiting, v1alpha1.ReasonNotObserved, g.WaitingSince
+	case w.Phase == v1alpha1.WaveSkipped && !measures && g.WaitingSince != nil, // of clusters that joined later
+		w.Phase == v1alpha1.WaveGated && !measures:
 		l.State, l.Reason, l.Since = Waiting, v1alpha1.ReasonGated, g.WaitingSince
+	case w.Phase == v1alpha1.WaveVerifying && measures && reasonOfVerifying(w) == v1alpha1.ReasonNotObserved:
+		// There is nothing that the gate could judge.
 	case w.Phase == v1alpha1.WaveVerifying && measures:
 		l.State, l.Reason, l.Since = Waiting, v1alpha1.ReasonVerifying, g.WaitingSince
 	}

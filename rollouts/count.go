@@ -55,14 +55,15 @@ type waveState struct {
 	counts  counts
 	// updated members installed the release; unready ones are in their grace.
 	updated, unready int32
-	// open says that every wave before it is verified and its own gates are
-	// passed.
+	// open says that every wave before it is done and its own gates are passed.
 	open bool
-	// reached says that every wave before it is verified.
+	// reached says that every wave before it is done.
 	reached bool
 	// undeterred waves admit clusters whatever becomes of the others.
 	undeterred bool
 	gates      []v1alpha1.GateStatus
+	// observation is the gate of a wave in which no cluster was observed; nil in others.
+	observation *v1alpha1.GateStatus
 	// updatedAt and interruptedAt are the clock of the soak.
 	updatedAt, interruptedAt    *metav1.Time
 	maxConcurrency, maxFailures int
@@ -140,7 +141,7 @@ func (p *pass) count() {
 		s := waveState{wave: w, prior: p.priorWave(w.Name), reached: reached, undeterred: p.isBack()}
 		s.gates = p.judgeAdmission(w)
 		s.open = reached && s.mayAdmit() && (!p.recorded || !s.isRecordedShut())
-		reached = reached && s.prior.VerifiedAt != nil
+		reached = reached && s.prior.IsDone()
 		p.states = append(p.states, s)
 	}
 	for _, install := range p.in.Installs {
@@ -154,6 +155,9 @@ func (p *pass) count() {
 		s.updatedAt, s.interruptedAt = p.soakClock(s)
 		p.judgeMeasurements(s)
 		p.announce(s)
+	}
+	for i := range p.states { // what holds a wave back depends on the others
+		p.judgeObservation(i)
 	}
 }
 

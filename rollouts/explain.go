@@ -128,13 +128,15 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 	}
 	switch {
 	case w.Phase == v1alpha1.WaveGated:
-		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s have to be approved", w.Name,
-			s.waiting(), phrase.Count(s.present, "cluster"))
+		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s to be approved", w.Name,
+			s.waiting(), phrase.Count(s.present, "cluster")+has(s.present))
 	case w.Phase == v1alpha1.WaveSoaking && s.unready > 0:
 		return Underway, v1alpha1.ReasonSoaking, s.explainUnready(w)
 	case w.Phase == v1alpha1.WaveSoaking:
 		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %d of %d clusters updated",
 			w.Name, SoakEnd(s.Wave, w).UTC().Format(time.RFC3339), w.Succeeded, w.Total-w.Removed) + p.explainSlow()
+	case w.Phase == v1alpha1.WaveVerifying && s.failedGate() == nil && s.observation != nil:
+		return Stuck, v1alpha1.ReasonNotObserved, p.explainNotObserved(s)
 	case w.Phase == v1alpha1.WaveVerifying:
 		return Underway, v1alpha1.ReasonVerifying, s.explainVerifying()
 	case w.Pending == 0 && w.InProgress == 0 && p.heldBack(i):
@@ -210,6 +212,14 @@ func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 		}
 	}
 	return events
+}
+
+// has is the verb of a count.
+func has(n int) string {
+	if n == 1 {
+		return " has"
+	}
+	return " have"
 }
 
 func abortReason(spec v1alpha1.OperatorRolloutSpec) string {

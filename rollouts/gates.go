@@ -107,16 +107,15 @@ func (s *waveState) mayAdmit() bool {
 	return true
 }
 
-// mayVerify tells whether every gate is passed. A wave without clusters has nothing
-// to measure.
+// mayVerify tells whether every gate is passed.
 func (s *waveState) mayVerify() bool {
-	return s.present == 0 || !slices.ContainsFunc(s.gates, func(g v1alpha1.GateStatus) bool { return !g.IsPassed() })
+	return !slices.ContainsFunc(s.gates, func(g v1alpha1.GateStatus) bool { return !g.IsPassed() })
 }
 
 // failedGate is the first failed gate of a wave that is not verified; nil if there
 // is none.
 func (s *waveState) failedGate() *v1alpha1.GateStatus {
-	if s.prior.VerifiedAt != nil {
+	if s.prior.IsDone() {
 		return nil
 	}
 	for i := range s.gates {
@@ -129,7 +128,7 @@ func (s *waveState) failedGate() *v1alpha1.GateStatus {
 
 // isRejudged tells whether the wave was tried again since a gate of it failed.
 func (p *pass) isRejudged(s *waveState) bool {
-	if p.ending() || s.prior.VerifiedAt != nil {
+	if p.ending() || s.prior.IsDone() {
 		return false
 	}
 	return slices.ContainsFunc(s.prior.Gates, func(g v1alpha1.GateStatus) bool {
@@ -167,7 +166,7 @@ func (p *pass) judgeMeasurements(s *waveState) {
 // does a failure: the window goes on, and time would hide what was bad.
 func (p *pass) judgeMeasured(s *waveState, g v1alpha1.Gate) v1alpha1.GateStatus {
 	was := priorGate(s.prior, g.Name)
-	if s.prior.VerifiedAt != nil || p.ending() {
+	if s.prior.IsDone() || p.ending() {
 		was.WaitingSince = nil
 		return was
 	}
@@ -288,7 +287,7 @@ func (p *pass) announce(s *waveState) {
 	for i := range s.gates {
 		g := &s.gates[i]
 		if IsMeasured(s.Gates[i]) || g.IsPassed() || !s.reached || s.present == 0 || p.ending() ||
-			s.prior.VerifiedAt != nil {
+			s.prior.VerifiedAt != nil { // a cluster that joined a skipped wave waits too
 			continue
 		}
 		if g.WaitingSince = priorGate(s.prior, g.Name).WaitingSince; g.WaitingSince == nil {

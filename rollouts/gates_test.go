@@ -533,21 +533,24 @@ func TestGatesHoldTheWave(t *testing.T) {
 			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
 				"progress",
 		},
-		"a wave whose clusters all left has nothing to measure": {
-			given: func(_ *testing.T, f *fixture) { f.judged(over, sloGate()); f.Clusters = f.Clusters[2:] },
-			want:  "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
+		"a wave whose clusters all left has nothing to measure, and is not verified": {
+			given: func(_ *testing.T, f *fixture) {
+				f.judged(over, sloGate())
+				f.Clusters, f.ro.Spec.Release.Version = f.Clusters[2:], "1.2.0"
+			},
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
+				"observed to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
 		},
 		"no cluster of the wave can be measured": {
 			given: func(_ *testing.T, f *fixture) {
 				f.judged(over, sloGate())
-				f.wave(0).MaxFailures = number(2)
+				f.wave(0).MaxFailures, f.ro.Spec.Release.Version = number(2), "1.2.0"
 				for i := range 2 {
 					f.Installs[i].SucceededHash, f.Installs[i].Stalled, f.Installs[i].Ready = "", true, false
 				}
 			},
-			want: "Progressing, one Verifying, two Waiting: wave one waits for 1 gate: gate budget has no verdict: " +
-				"no " +
-				"cluster of the wave that runs the release can be measured now",
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
+				"observed to run 1.2.0: 2 clusters failed, as maxFailures permits" + advice,
 		},
 		"an answer about another soak": {
 			given: func(t *testing.T, f *fixture) {

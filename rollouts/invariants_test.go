@@ -87,7 +87,7 @@ func (sim *simulation) checkAdmission(p *hubPass, a rollouts.Action, at install)
 			a.Cluster, ours+older+1, a.Wave, older, limit)
 	}
 	for _, before := range ro.Status.Waves[:place] {
-		if before.VerifiedAt == nil {
+		if before.VerifiedAt == nil && before.Phase != v1alpha1.WaveSkipped {
 			sim.violate("%s is admitted to wave %s before wave %s is verified", a.Cluster, a.Wave, before.Name)
 		}
 	}
@@ -176,8 +176,10 @@ func (sim *simulation) checkStatus(p *hubPass) {
 			sim.violate("wave %s shrank from %d to %d", wave.Name, was.Waves[i].Total, c.Total)
 		}
 		if wave.VerifiedAt != nil && (i >= len(was.Waves) || was.Waves[i].VerifiedAt == nil) {
+			sim.checkObserved(p, wave)
 			sim.checkVerified(p, wave, i)
 		}
+		sim.checkSkipped(p, i)
 	}
 	if sum.Total != is.Clusters.Total || sum.Succeeded != is.Clusters.Succeeded {
 		sim.violate("the counts of the waves do not add up to those of the rollout")
@@ -208,7 +210,7 @@ func (p *hubPass) gone(wave v1alpha1.WaveStatus) int32 {
 func (sim *simulation) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 	s, _ := strategyWave(p.read, wave.Name)
 	for _, before := range p.d.Status.Waves[:place] {
-		if before.VerifiedAt == nil {
+		if before.VerifiedAt == nil && before.Phase != v1alpha1.WaveSkipped {
 			sim.violate("wave %s is verified before wave %s", wave.Name, before.Name)
 		}
 	}
@@ -242,7 +244,8 @@ func (sim *simulation) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place
 		if sick || i.Stalled && !paused[i.Cluster] {
 			failed++
 		}
-		if !e.succeededAt.IsZero() && e.succeededRV <= i.rv && now.Sub(e.succeededAt) < soak {
+		if !sim.unobserved[string(p.read.UID)+wave.Name] && !e.succeededAt.IsZero() && e.succeededRV <= i.rv &&
+			now.Sub(e.succeededAt) < soak {
 			sim.violate("wave %s is verified %s after %s succeeded, the soak is %s", wave.Name, now.Sub(e.succeededAt),
 				i.Cluster, soak)
 		}

@@ -130,7 +130,7 @@ func (p *pass) jobRequests() []Action {
 }
 
 func (p *pass) gateJobRequests(s *waveState) []Action {
-	if !s.reached || s.prior.VerifiedAt != nil || s.updatedAt == nil || s.isChanging() || s.failedGate() != nil {
+	if !s.reached || s.prior.IsDone() || s.updatedAt == nil || s.isChanging() || s.failedGate() != nil {
 		return nil
 	}
 	var actions []Action

@@ -24,8 +24,8 @@ type measurements struct {
 	answers map[string]measured
 	// budgets are the parts of the error budget that were left, by rollout and time.
 	budgets map[string]float64
-	// empty are the waves that had no cluster when they were verified.
-	empty map[string]bool
+	// unobserved are the waves that a person let go on though no cluster of theirs was observed.
+	unobserved map[string]bool
 }
 
 // measured is an answer in truth.
@@ -83,7 +83,8 @@ func (h *hub) hear(s *simulation) {
 		if h.answers == nil {
 			h.answers = map[*rollout][]rollouts.Answer{}
 		}
-		others := slices.DeleteFunc(h.answers[a.rollout], func(known rollouts.Answer) bool {
+		// A pass that has begun goes on with the answers that it began with.
+		others := slices.DeleteFunc(slices.Clone(h.answers[a.rollout]), func(known rollouts.Answer) bool {
 			return known.Wave == a.Wave && known.Gate == a.Gate
 		})
 		h.answers[a.rollout] = append(others, s.measure(a))
@@ -180,9 +181,8 @@ func isHeldByGate(ro *v1alpha1.OperatorRollout) bool {
 // that begins after each of them was updated.
 func (sim *simulation) checkGates(p *hubPass, wave v1alpha1.WaveStatus, spec v1alpha1.Wave) {
 	ro := p.read
-	if wave.Total == wave.Removed {
-		sim.empty[string(ro.UID)+wave.Name] = true
-		return
+	if sim.unobserved[string(ro.UID)+wave.Name] {
+		return // there was nothing to measure
 	}
 	for i, g := range spec.Gates {
 		if g.Approval != nil || overridden(ro, wave.Name, g.Name) {
@@ -234,7 +234,8 @@ func (sim *simulation) checkEntered(ro *v1alpha1.OperatorRollout, wave string, p
 	for _, before := range ro.Status.Waves[:place] {
 		spec, _ := strategyWave(ro, before.Name)
 		for i, g := range spec.Gates {
-			if g.Approval != nil || sim.empty[string(ro.UID)+before.Name] {
+			if g.Approval != nil || sim.unobserved[string(ro.UID)+before.Name] ||
+				before.Phase == v1alpha1.WaveSkipped {
 				continue
 			}
 			if i >= len(before.Gates) || !before.Gates[i].IsPassed() {
@@ -248,13 +249,15 @@ func (sim *simulation) checkEntered(ro *v1alpha1.OperatorRollout, wave string, p
 // is tried again.
 func (sim *simulation) checkFailures(p *hubPass) {
 	for i, was := range p.read.Status.Waves {
-		for j, g := range was.Gates {
+		for _, g := range was.Gates {
 			if g.Verdict != v1alpha1.GateFailed || i >= len(p.d.Status.Waves) {
 				continue
 			}
-			is := p.d.Status.Waves[i].Gates[j].Verdict
-			if is != v1alpha1.GateFailed && is != v1alpha1.GateOverridden && p.read.Spec.Retries <= g.Retries {
-				sim.violate("gate %s of wave %s had failed and is %s", g.Name, was.Name, is)
+			for _, is := range p.d.Status.Waves[i].Gates { // a policy may be gone, and its gate with it
+				if is.Name == g.Name && is.Verdict != v1alpha1.GateFailed && is.Verdict != v1alpha1.GateOverridden &&
+					p.read.Spec.Retries <= g.Retries {
+					sim.violate("gate %s of wave %s had failed and is %s", g.Name, was.Name, is.Verdict)
+				}
 			}
 		}
 	}

@@ -142,7 +142,7 @@ func (p *pass) classify(install Install, s *waveState) member {
 		cluster: cluster, ours: written || p.isOurs(install), deadline: p.deadline(install, cluster, s),
 		hold: p.hold(cluster), proves: p.isUpdated(install) && install.Ready,
 	}
-	judged := s.reached && s.prior.VerifiedAt == nil
+	judged := s.reached && !s.prior.IsDone()
 	if judged && stays && m.Updated && !install.Ready && !cluster.Paused {
 		m.unreadySince = p.unreadySince(install)
 	}
@@ -216,7 +216,7 @@ func (p *pass) judge(m *member, install Install, s *waveState) {
 // make it better.
 func (p *pass) judgeUpdated(m *member, install Install, s *waveState) {
 	switch {
-	case s.prior.VerifiedAt != nil, install.Ready && m.cluster.Online:
+	case s.prior.IsDone(), install.Ready && m.cluster.Online:
 		m.Class = ClassSucceeded
 		return
 	case install.Ready && m.cluster.PausedReason == v1alpha1.ReasonHibernating:

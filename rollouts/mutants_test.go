@@ -36,6 +36,7 @@ const tables = "^(TestNext|TestSoakJudges|TestSoakClock|TestUnreadyIsRemembered|
 	"TestRecheck)$"
 
 const gateTables = "^(TestSLOGate|TestBaselineGate|TestPromQLGate|TestGatesHoldTheWave)$"
+const observations = "^(TestNothingObservedIsNotVerified|TestSkippedWaves)$"
 const rollbacks = "^(TestRollbackSimulator|TestRollback|TestRollbackIsDecided|TestPreviousOf)$"
 
 var mutantsOf = map[string]mutant{
@@ -69,7 +70,7 @@ var mutantsOf = map[string]mutant{
 		new: "succeeded := was.Updated == 0 && s.updated > 0 ||"},
 	"skip the gate": {file: "count.go", old: "s.open = reached && s.mayAdmit()",
 		new: "s.open = reached"},
-	"open every wave": {file: "count.go", old: "reached = reached && s.prior.VerifiedAt != nil",
+	"open every wave": {file: "count.go", old: "reached = reached && s.prior.IsDone()",
 		new: ""},
 	"go on while paused":                  {file: "admit.go", old: "spec.Paused || spec.Blocked", new: "spec.Blocked"},
 	"go on though the version is blocked": {file: "admit.go", old: "spec.Blocked != \"\" ||", new: ""},
@@ -141,7 +142,7 @@ var mutantsOf = map[string]mutant{
 		new: "nil, in.Changes"},
 
 	"succeeded once is succeeded for ever": {file: "members.go",
-		old: "case s.prior.VerifiedAt != nil, install.Ready && m.cluster.Online:", new: "case true:"},
+		old: "case s.prior.IsDone(), install.Ready && m.cluster.Online:", new: "case true:"},
 	"verify while a cluster is not Ready": {file: "phase.go",
 		old: "case s.unready > 0 || p.in.Now.Before(", new: "case p.in.Now.Before("},
 	"a grace without end": {file: "members.go", old: "m.Since.Add(s.UnreadyGrace.Duration)",
@@ -152,7 +153,7 @@ var mutantsOf = map[string]mutant{
 	"forget it for those that are tried again": {file: "count.go",
 		old: "if m.unreadySince.IsZero() || m.Class == ClassRemoved {",
 		new: "if m.Reason != ReasonNotReady || m.unreadySince.IsZero() {"},
-	"judge verified waves": {file: "members.go", old: "case s.prior.VerifiedAt != nil, install.Ready",
+	"judge verified waves": {file: "members.go", old: "case s.prior.IsDone(), install.Ready",
 		new:  "case install.Ready",
 		test: tables},
 	"the soak runs while a cluster is not Ready": {file: "phase.go", test: tables,
@@ -215,6 +216,24 @@ var mutantsOf = map[string]mutant{
 		new: "if false {\n\t\tbusy = 0"},
 	"wait for offline clusters before the way back ends": {file: "phase.go", test: rollbacks,
 		old: "s.counts.Deferred == 0 || p.isBack()", new: "s.counts.Deferred == 0"},
+
+	"verify a wave that lost all clusters": {file: "observation.go", old: "s.observation = &is", new: "_ = is"},
+	"verify a wave in which every cluster failed": {file: "observation.go", test: observations,
+		old: "(c.Failed > 0 || c.Deferred == 0)", new: "c.Failed == 0 && c.Deferred == 0"},
+	"wait for an observation in a rollback": {file: "observation.go", test: observations,
+		old: "return !p.isBack() && !p.ending()", new: "return !p.ending()"},
+	"wait for an observation where clusters succeeded": {file: "observation.go",
+		old: "c.Total > 0 && c.Succeeded == 0 &&", new: "c.Total > 0 &&"},
+	"let the observation pass by itself": {file: "phase.go",
+		old: "case s.observation != nil && !s.observation.IsPassed():", new: "case false:"},
+	"skip a wave that lost all clusters": {file: "phase.go",
+		old: "case s.counts.Total == 0 && s.present == 0:", new: "case s.present == 0:"},
+	"verify a wave that never had a cluster": {file: "phase.go",
+		old: "case s.counts.Total == 0 && s.present == 0:", new: "case false:"},
+	"forget that a wave was skipped": {file: "phase.go", test: observations,
+		old: "case s.prior.Phase == v1alpha1.WaveSkipped:", new: "case false:"},
+	"ask for gates of a wave that is skipped": {file: "policies.go", test: observations,
+		old: "if phase == v1alpha1.WaveSkipped {", new: "if false {"},
 
 	"go on though a policy is not met": {file: "admit.go", old: "p.unmet != \"\" ||", new: ""},
 	"ignore the pace of policies": {file: "policies.go", old: "waves[i].Wave, waves[i].caps = b.Wave, b.Caps",

@@ -62,7 +62,7 @@ func (p *pass) judgePace() {
 			Evidence: "the error budgets of the operator were not measured within the last 2 minutes"}
 	}
 	for i := range p.waves {
-		if w := &p.waves[i]; p.priorWave(w.Name).VerifiedAt == nil {
+		if w := &p.waves[i]; !p.priorWave(w.Name).IsDone() {
 			w.Soak = &metav1.Duration{Duration: stretched(w.Soak.Duration, p.pace.Percent)}
 		}
 	}

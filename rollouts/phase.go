@@ -49,13 +49,13 @@ func (p *pass) proceed() Decision {
 	return d
 }
 
-// verifies tells whether a wave is verified that was not. A cache that is
+// verifies tells whether a wave is verified or skipped that was not. A cache that is
 // behind could hide clusters that are still to be changed.
 func verifies(was, is []v1alpha1.WaveStatus) bool {
 	count := func(waves []v1alpha1.WaveStatus) int {
 		n := 0
 		for _, w := range waves {
-			if w.VerifiedAt != nil {
+			if w.IsDone() {
 				n++
 			}
 		}
@@ -86,7 +86,6 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 		w := s.prior
 		w.WaveCounts = v1alpha1.WaveCounts(s.counts)
 		w.MaxConcurrency, w.MaxFailures = int32(s.maxConcurrency), int32(s.maxFailures)
-		w.Gates = p.reportedGates(s)
 		if w.Soak = s.Soak; w.Soak.Duration == 0 {
 			w.Soak = nil
 		}
@@ -96,6 +95,7 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 		w.Updated = s.updated
 		w.UpdatedAt, w.InterruptedAt = s.updatedAt, s.interruptedAt
 		w.Phase = p.wavePhase(i, w)
+		w.Gates = p.reportedGates(s, w.Phase)
 		if w.Phase == v1alpha1.WaveVerified && w.VerifiedAt == nil {
 			w.VerifiedAt = stampTime(p.in.Now)
 		}
@@ -108,7 +108,7 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 // failedAt is since when a wave is judged failed.
 func (p *pass) failedAt(w v1alpha1.WaveStatus) *metav1.Time {
 	switch {
-	case w.VerifiedAt != nil || !IsJudgedFailed(w):
+	case w.IsDone() || !IsJudgedFailed(w):
 		return nil
 	case w.FailedAt != nil:
 		return w.FailedAt
@@ -156,7 +156,7 @@ func (p *pass) soakClock(s *waveState) (updatedAt, interruptedAt *metav1.Time) {
 		updatedAt = roundUp(updatedAt.Add(p.in.Now.Sub(interruptedAt.Time)))
 	}
 	switch {
-	case s.unready == 0 || was.VerifiedAt != nil:
+	case s.unready == 0 || was.IsDone():
 		interruptedAt = nil
 	case interruptedAt == nil:
 		interruptedAt = stampTime(p.in.Now)
@@ -170,16 +170,25 @@ func (p *pass) wavePhase(i int, w v1alpha1.WaveStatus) v1alpha1.WavePhase {
 	switch {
 	case s.prior.VerifiedAt != nil:
 		return v1alpha1.WaveVerified
+	case s.prior.Phase == v1alpha1.WaveSkipped:
+		return v1alpha1.WaveSkipped
 	case p.ending() && s.prior.Phase != "":
 		return s.prior.Phase
 	case !s.reached || p.ending():
 		return v1alpha1.WaveWaiting
+	case s.counts.Total == 0 && s.present == 0:
+		return v1alpha1.WaveSkipped
 	case !s.open && s.present > 0:
 		return v1alpha1.WaveGated
 	case s.failedGate() != nil:
 		return v1alpha1.WaveVerifying
-	case s.counts.Pending > 0 || s.counts.InProgress > s.unready || p.halted() != nil || p.heldBack(i):
+	case s.counts.Pending > 0 || s.counts.InProgress > s.unready || p.halted() != nil || p.heldBack(i),
+		s.counts.Total == 0: // its first cluster joins just now
 		return v1alpha1.WaveUpdating
+	case s.observation != nil && !s.observation.IsPassed():
+		return v1alpha1.WaveVerifying
+	case s.observation != nil:
+		return v1alpha1.WaveVerified
 	case s.unready > 0 || p.in.Now.Before(SoakEnd(s.Wave, w)):
 		return v1alpha1.WaveSoaking
 	case !s.mayVerify():
@@ -279,10 +288,10 @@ func (p *pass) phase(waves []v1alpha1.WaveStatus) v1alpha1.RolloutPhase {
 	return v1alpha1.RolloutProgressing
 }
 
-// current is the first wave that is not verified, empty if all are.
+// current is the first wave that is not done, empty if all are.
 func current(waves []v1alpha1.WaveStatus) string {
 	for _, w := range waves {
-		if w.Phase != v1alpha1.WaveVerified {
+		if !w.IsDone() {
 			return w.Name
 		}
 	}
@@ -323,7 +332,8 @@ func (p *pass) due(status v1alpha1.OperatorRolloutStatus) []time.Time {
 	times := p.paceTimes(status.Waves)
 	for i := range p.states {
 		s := &p.states[i]
-		if slices.Contains([]v1alpha1.WavePhase{v1alpha1.WaveSoaking, v1alpha1.WaveVerified}, status.Waves[i].Phase) {
+		if slices.Contains([]v1alpha1.WavePhase{v1alpha1.WaveSoaking, v1alpha1.WaveVerified, v1alpha1.WaveSkipped},
+			status.Waves[i].Phase) {
 			times = append(times, SoakEnd(s.Wave, status.Waves[i]))
 		}
 		if !status.Phase.Ended() {

@@ -76,8 +76,20 @@ func bindWaves(set *policy.Set, waves []wave, members []policy.Wave, done bool) 
 		waves[i].Wave, waves[i].caps = b.Wave, b.Caps
 		waves[i].Gates = withDefaults(b.Gates, b.Soak.Duration)
 	}
-	outcome.Unmet = cmp.Or(outcome.Unmet, invalidGates(set, outcome.Applied))
+	outcome.Unmet = cmp.Or(outcome.Unmet, reservedGate(outcome.Waves), invalidGates(set, outcome.Applied))
 	return outcome
+}
+
+// reservedGate says that a policy has a gate with the name of the one that waves have by themselves, which policies
+// from before that gate may have; empty where none has.
+func reservedGate(waves []policy.Bound) string {
+	for _, w := range waves {
+		if slices.ContainsFunc(w.Gates, func(g v1alpha1.Gate) bool { return g.Name == v1alpha1.GateObservation }) {
+			return fmt.Sprintf("a RolloutPolicy adds gate %s, which is the name of a gate that Bellwether adds itself; "+
+				"give the policy or its gate another name", v1alpha1.GateObservation)
+		}
+	}
+	return ""
 }
 
 // invalidGates says which policy has a gate that can never be passed; empty if none
@@ -94,13 +106,24 @@ func invalidGates(set *policy.Set, applied []v1alpha1.AppliedPolicy) string {
 	return ""
 }
 
-// reportedGates are the gates of a wave. A wave that is verified, or whose rollout
-// ended, keeps the verdicts on gates that policies no longer ask for.
-func (p *pass) reportedGates(s *waveState) []v1alpha1.GateStatus {
-	if s.prior.VerifiedAt == nil && !p.ending() {
-		return s.gates
+// reportedGates are the gates of a wave in a phase. A wave that is verified, or whose
+// rollout ended, keeps the verdicts on gates that nothing asks for any more. One that is
+// skipped has none, but for the approvals that clusters wait for which joined it later.
+func (p *pass) reportedGates(s *waveState, phase v1alpha1.WavePhase) []v1alpha1.GateStatus {
+	if phase == v1alpha1.WaveSkipped {
+		return slices.DeleteFunc(slices.Clone(s.gates), func(g v1alpha1.GateStatus) bool {
+			return !g.Approval || s.present == 0
+		})
 	}
-	gates := slices.Clone(s.gates)
+	gates := slices.DeleteFunc(slices.Clone(s.gates), func(g v1alpha1.GateStatus) bool {
+		return g.Name == v1alpha1.GateObservation // of a policy, which is not met
+	})
+	if s.observation != nil {
+		gates = append(gates, *s.observation)
+	}
+	if !s.prior.IsDone() && !p.ending() {
+		return gates
+	}
 	for _, was := range s.prior.Gates {
 		if !slices.ContainsFunc(gates, func(g v1alpha1.GateStatus) bool { return g.Name == was.Name }) {
 			was.WaitingSince = nil // nobody waits for it any more

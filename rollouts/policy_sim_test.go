@@ -163,7 +163,7 @@ func (p *hubPass) hasNewEntries(wave string) bool {
 
 // checkPolicyGates is called when a wave is verified: gates of policies were passed.
 func (sim *simulation) checkPolicyGates(p *hubPass, wave v1alpha1.WaveStatus) {
-	if wave.Total == wave.Removed {
+	if sim.unobserved[string(p.read.UID)+wave.Name] {
 		return
 	}
 	for _, o := range p.bound(wave.Name) {

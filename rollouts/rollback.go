@@ -145,8 +145,8 @@ func (p *pass) canRollBack() bool {
 
 // rollsBack tells whether the rollout ends to be rolled back: a person asked for
 // that, or the failure policy does, because more clusters failed than may or a gate
-// did. Clusters that come late to a wave that is verified are no reason to take the
-// others back, unless the release works nowhere: the wave had no clusters then.
+// did. Clusters that come late to a wave that is done are no reason to take the
+// others back, unless the release works nowhere: the wave was skipped then.
 func (p *pass) rollsBack(waves []v1alpha1.WaveStatus) bool {
 	abort := p.in.Rollout.Spec.Abort
 	switch {
@@ -160,7 +160,7 @@ func (p *pass) rollsBack(waves []v1alpha1.WaveStatus) bool {
 	}
 	works := slices.ContainsFunc(p.states, func(s waveState) bool { return s.isProven() })
 	return p.canRollBack() && slices.ContainsFunc(waves, func(w v1alpha1.WaveStatus) bool {
-		return (w.VerifiedAt == nil || !works) && IsJudgedFailed(w)
+		return (!w.IsDone() || !works) && IsJudgedFailed(w)
 	})
 }
 

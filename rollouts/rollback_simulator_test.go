@@ -86,7 +86,7 @@ func playRollback(seed uint64) *rollbackWorld {
 		installs: []installs{{}}, fleet: []fleet{{}}, good: map[string]bool{},
 		agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{}, left: map[string]bool{},
 		lastRan: map[string]string{}, before: map[string]string{}, operator: "echo",
-		measurements: measurements{answers: map[string]measured{}, empty: map[string]bool{}},
+		measurements: measurements{answers: map[string]measured{}, unobserved: map[string]bool{}},
 	}}
 	w.disturbed = w.rng.IntN(2) == 0
 	for n := range 1 + w.rng.IntN(12) {
@@ -181,6 +181,7 @@ func (w *rollbackWorld) muddle(steps int) {
 			w.askForRollback()
 		}
 		w.checkHeld()
+		w.checkWaves()
 		if w.broken != "" {
 			return
 		}

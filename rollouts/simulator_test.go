@@ -105,6 +105,7 @@ func play(seed uint64) *simulation {
 	for range (150 + s.rng.IntN(250)) * len(hubs) {
 		x := pick(s.rng, s.worlds()...)
 		x.chaos(hubs[x])
+		x.checkWaves()
 		x.sync()
 		if x.broken != "" {
 			s.broken = x.broken
@@ -131,7 +132,7 @@ func newSimulation(seed uint64) *simulation {
 		now:      time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		installs: []installs{{}}, fleet: []fleet{{}},
 		agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{}, left: map[string]bool{},
-		measurements: measurements{answers: map[string]measured{}, empty: map[string]bool{}},
+		measurements: measurements{answers: map[string]measured{}, unobserved: map[string]bool{}},
 	}
 	s.bad = s.rng.IntN(4) == 0
 	s.dies = s.bad && s.rng.IntN(2) == 0
@@ -235,8 +236,12 @@ func (sim *simulation) chaos(hubs []*hub) {
 		sim.disturb(cluster)
 	case n < 92 && !sim.bad:
 		sim.takeOut()
+	case n < 93 && sim.rng.IntN(3) == 0 && !sim.bad:
+		sim.emptyWave()
 	case n < 93 && len(names) < 16:
 		sim.join(len(sim.fleet) + 20)
+	case n < 94 && cluster != "":
+		sim.lie(cluster)
 	case n < 98:
 		sim.person()
 	case n < 99:
@@ -319,6 +324,10 @@ func (sim *simulation) supersede(r *rollout) {
 		})
 	}
 	sim.startRollout(sim.strategy())
+	if sim.rng.IntN(3) == 0 { // a catalog renamed the default channel: the same version, and another release
+		now := sim.latest().now()
+		now.Spec.Release.Version, now.Spec.Release.Channel = r.now().Spec.Release.Version, fmt.Sprint("renamed-", now.Name)
+	}
 }
 
 func (sim *simulation) approve(ro *v1alpha1.OperatorRollout) {

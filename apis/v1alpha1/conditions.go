@@ -241,6 +241,9 @@ const (
 	ReasonGated = "Gated"
 	// ReasonSoaking says that a wave is being observed.
 	ReasonSoaking = "Soaking"
+	// ReasonNotObserved says that no cluster of a wave was observed to run the release:
+	// all of them left, or failed as maxFailures permits. A person has to decide.
+	ReasonNotObserved = "NotObserved"
 	// ReasonVerifying says that a wave waits for the verdict of gates.
 	ReasonVerifying = "Verifying"
 	// ReasonGateFailed says that a rollout stopped admission because a gate failed.
@@ -293,8 +296,8 @@ const (
 	// ReasonRollingBack says that clusters are taken back to what they ran before a
 	// rollout.
 	ReasonRollingBack = "RollingBack"
-	// ReasonVersionHeld says that the wanted version was rolled back, and is held
-	// for the operator.
+	// ReasonVersionHeld says that the wanted version was rolled back, or the wanted
+	// settings were rolled back at this version, and is held for the operator.
 	ReasonVersionHeld = "VersionHeld"
 	// ReasonRollbackNeedsBackup says that going back would lose data of custom
 	// resources, for which there is no backup.

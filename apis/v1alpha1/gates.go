@@ -176,6 +176,11 @@ type GateOverride struct {
 	At metav1.Time `json:"at,omitempty"`
 }
 
+// GateObservation is the gate that a wave has by itself while it had clusters and none
+// of them was observed to run the release: all of them left, or failed as maxFailures
+// permits. It never passes; a person can override it.
+const GateObservation = "bellwether/observation"
+
 // GateVerdict is the outcome of a gate.
 //
 // +kubebuilder:validation:Enum=Waiting;Passed;Failed;Overridden

@@ -112,9 +112,10 @@ type ManagedOperatorSpec struct {
 	DependsOn []OperatorDependency `json:"dependsOn,omitempty"`
 
 	// Holds are versions that were rolled back: no cluster is brought to one of
-	// them, nor through one. The hub adds one with each rollback; remove it to have
-	// the version rolled out again. The hub removes it once a newer version was
-	// rolled out.
+	// them, nor through one. Where a rollout had changed the settings only, these are
+	// held at that version, whatever becomes of channel and catalog. The hub adds one
+	// with each rollback; remove it to have the version rolled out again. The hub
+	// removes it once a newer version was rolled out.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
@@ -166,27 +167,6 @@ type OperatorDependency struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?$')",message="minVersion must be a semantic version such as 1.2.3, without a leading v"
 	// +optional
 	MinVersion string `json:"minVersion,omitempty"`
-}
-
-// VersionHold keeps an operator from a version that was rolled back.
-type VersionHold struct {
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	Version string `json:"version"`
-	// Release is the hash of the release that is held, where the rollback did not
-	// change the version: the version is held with these settings only.
-	// +kubebuilder:validation:MaxLength=64
-	// +optional
-	Release string `json:"release,omitempty"`
-	// Rollout that was rolled back.
-	// +kubebuilder:validation:MaxLength=63
-	// +optional
-	Rollout string `json:"rollout,omitempty"`
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=512
-	Reason string `json:"reason"`
-	// +optional
-	Since metav1.Time `json:"since,omitempty"`
 }
 
 // LocalReference names an object in the same namespace.

@@ -260,7 +260,7 @@ const (
 	// RolloutHalted stopped admission because a wave has too many failures, or a
 	// gate of it failed. It goes on when they are put right or overridden.
 	RolloutHalted RolloutPhase = "Halted"
-	// RolloutSucceeded has verified every wave. It still takes in late joiners
+	// RolloutSucceeded has verified every wave that had clusters. It still takes in late joiners
 	// and clusters that were deferred.
 	RolloutSucceeded RolloutPhase = "Succeeded"
 	// RolloutAborted was ended by a person or by its failure policy.
@@ -280,7 +280,7 @@ func (p RolloutPhase) Ended() bool {
 
 // WavePhase is where a wave stands.
 //
-// +kubebuilder:validation:Enum=Waiting;Gated;Updating;Soaking;Verifying;Verified
+// +kubebuilder:validation:Enum=Waiting;Gated;Updating;Soaking;Verifying;Verified;Skipped
 type WavePhase string
 
 const (
@@ -295,9 +295,15 @@ const (
 	// WaveVerifying waits for the gates that judge the release on its clusters, or
 	// one of them failed.
 	WaveVerifying WavePhase = "Verifying"
-	// WaveVerified is done.
+	// WaveVerified is done: its clusters were observed, or a person has overridden that.
 	WaveVerified WavePhase = "Verified"
+	// WaveSkipped had no cluster when its turn came. It stays so: a cluster that joins
+	// it later is admitted like one that joins a verified wave.
+	WaveSkipped WavePhase = "Skipped"
 )
+
+// IsDone tells whether the next wave need not wait for this one.
+func (w WaveStatus) IsDone() bool { return w.VerifiedAt != nil || w.Phase == WaveSkipped }
 
 // OperatorRolloutStatus says how far the rollout has come.
 type OperatorRolloutStatus struct {
@@ -525,7 +531,8 @@ type WaveStatus struct {
 	// is not Ready.
 	// +optional
 	InterruptedAt *metav1.Time `json:"interruptedAt,omitempty"`
-	// VerifiedAt is when the next wave became free to start.
+	// VerifiedAt is when the wave was verified, and the next one became free to start.
+	// Empty in a wave that was skipped.
 	// +optional
 	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
 	// FailedAt is since when the wave is judged failed: more clusters failed than may, or
@@ -533,10 +540,11 @@ type WaveStatus struct {
 	// +optional
 	FailedAt *metav1.Time `json:"failedAt,omitempty"`
 
-	// Gates with the evidence for each verdict.
+	// Gates with the evidence for each verdict: those of the strategy, those that
+	// RolloutPolicies add, and bellwether/observation where no cluster was observed.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=30
+	// +kubebuilder:validation:MaxItems=31
 	// +optional
 	Gates []GateStatus `json:"gates,omitempty"`
 }

@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 30",message="a RolloutPolicy's name becomes a part of the names of gates: at most 30 characters"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name != 'bellwether' || !has(self.spec.gates) || !self.spec.gates.exists(g, g.name == 'observation')",message="bellwether/observation is the name of a gate that Bellwether adds itself: give the policy or the gate another name"
 type RolloutPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

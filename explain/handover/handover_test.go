@@ -342,7 +342,7 @@ func TestUnknownIsNeverNothing(t *testing.T) {
 		want   []string
 	}{
 		"operators": {func(in *handover.Input) { in.Operators = handover.Read[v1alpha1.ManagedOperator]{Unknown: why} },
-			[]string{"Held versions", "Decisions", "Closed change windows"}},
+			[]string{"Held versions and settings", "Decisions", "Closed change windows"}},
 		"rollouts": {func(in *handover.Input) { in.Rollouts = handover.Read[v1alpha1.OperatorRollout]{Unknown: why} },
 			[]string{"Rollouts", "Rollouts that started or ended"}},
 		"clusters": {func(in *handover.Input) { in.Clusters = handover.Read[v1alpha1.FleetCluster]{Unknown: why} },

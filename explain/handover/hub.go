@@ -51,11 +51,15 @@ type Outcome struct {
 
 // Hold keeps an operator from a version.
 type Hold struct {
-	Namespace string     `json:"namespace"`
-	Operator  string     `json:"operator"`
-	Version   string     `json:"version"`
-	Reason    string     `json:"reason"`
-	Since     *time.Time `json:"since,omitempty"`
+	Namespace string `json:"namespace"`
+	Operator  string `json:"operator"`
+	Version   string `json:"version"`
+	// Held says what is held: the version, or its settings.
+	Held string `json:"held"`
+	// Changes are what had been changed, where settings are held.
+	Changes []string   `json:"changes,omitempty"`
+	Reason  string     `json:"reason"`
+	Since   *time.Time `json:"since,omitempty"`
 }
 
 // Decision is what a person or the hub decided in the shift.
@@ -208,13 +212,13 @@ func (in Input) holds() List[Hold] {
 	for i := range in.Operators.Items {
 		o := &in.Operators.Items[i]
 		for _, h := range o.Spec.Holds {
-			out = append(out, Hold{Namespace: o.Namespace, Operator: o.Name, Version: h.Version,
-				Reason: phrase.OneLine(h.Reason), Since: timeOf(&h.Since)})
+			out = append(out, Hold{Namespace: o.Namespace, Operator: o.Name, Version: h.Version, Held: h.String(),
+				Changes: h.Changes, Reason: phrase.OneLine(h.Reason), Since: timeOf(&h.Since)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Hold) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Operator, b.Operator),
-			cmp.Compare(a.Version, b.Version))
+			cmp.Compare(a.Version, b.Version), cmp.Compare(a.Held, b.Held))
 	})
 	return listOf(in.Most, in.Operators.Unknown, out)
 }

@@ -131,7 +131,7 @@ func (r Report) openSections() []section {
 	return []section{
 		show("Firing alerts", o.Incidents, r.firing),
 		show("Rollouts", o.Rollouts, r.rollout),
-		show("Held versions", o.Holds, r.hold),
+		show("Held versions and settings", o.Holds, r.hold),
 		show("Low error budgets", o.Budgets, lowBudget),
 		show("Silences", o.Silences, r.silence),
 		show("Vetoes and freezes", o.Vetoes, r.cluster),
@@ -233,8 +233,11 @@ func named(namespace, operator, rollout, text string) string {
 }
 
 func (r Report) hold(h Hold) string {
-	return fmt.Sprintf("%s/%s is held from version %s%s: %s", h.Namespace, h.Operator, escape(h.Version),
-		r.since(h.Since), sentence(h.Reason))
+	reason := h.Reason
+	if len(h.Changes) > 0 {
+		reason = strings.TrimSuffix(reason, ".") + "; the change: " + strings.Join(h.Changes, "; ")
+	}
+	return fmt.Sprintf("%s/%s: %s%s: %s", h.Namespace, h.Operator, escape(h.Held), r.since(h.Since), sentence(reason))
 }
 
 func lowBudget(b budgets.Spending) string {

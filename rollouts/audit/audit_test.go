@@ -50,6 +50,10 @@ func (f *fixture) update() []string {
 	return texts
 }
 
+func ofSettings() []v1alpha1.VersionHold {
+	return []v1alpha1.VersionHold{{Version: "1.1.0", Settings: "hash", Release: "hash", Rollout: "echo-1", Reason: "bad"}}
+}
+
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	approval := v1alpha1.Approval{Wave: "rest", Gate: "go", By: "ann", Reason: "fine", At: earlier}
@@ -138,6 +142,25 @@ func TestDecisions(t *testing.T) {
 				f.LiftsHolds = func(version string) bool { return version == "1.1.0" }
 			},
 			want: []string{"12:00 HoldLifted, version 1.1.0, by hub"},
+		},
+		"a hold of settings": {
+			after: func(f *fixture) { f.Operator.Spec.Holds = ofSettings() },
+			want:  []string{"12:00 VersionHeld, settings of version 1.1.0, by hub: bad"},
+		},
+		"a hold of settings that the hub lifts": {
+			before: func(f *fixture) { f.Operator.Spec.Holds = ofSettings() },
+			after: func(f *fixture) {
+				f.Operator.Spec.Holds = nil
+				f.LiftsHolds = func(version string) bool { return version == "1.1.0" }
+			},
+			want: []string{"12:00 HoldLifted, settings of version 1.1.0, by hub"},
+		},
+		"a hold of settings that a hub of an earlier version recorded": {
+			before: func(f *fixture) {
+				f.Operator.Spec.Holds = ofSettings()
+				f.Operator.Spec.Holds[0].Settings, f.Operator.Spec.Holds[0].Release = "", ""
+			},
+			after: func(f *fixture) { f.Operator.Spec.Holds = ofSettings() },
 		},
 		"an abort, and one by a newer rollout": {
 			after: func(f *fixture) {

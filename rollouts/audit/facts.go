@@ -38,17 +38,30 @@ const watchedRollouts = 2
 
 const versionPrefix = "version "
 
-func versionOf(on string) string { return strings.TrimPrefix(on, versionPrefix) }
+// versionOf is the version of what is held, which may be its settings only.
+func versionOf(on string) string {
+	_, version, _ := strings.Cut(on, versionPrefix)
+	return version
+}
+
+// ofHold is a hold. Hubs of earlier versions recorded those of settings like those of versions: what they recorded
+// goes on, so that no end of it is recorded.
+func ofHold(o *v1alpha1.ManagedOperator, h v1alpha1.VersionHold) fact {
+	f := fact{What: v1alpha1.DecisionVersionHeld, On: versionPrefix + h.Version, Reason: h.Reason, At: h.Since}
+	if !h.IsByPerson() {
+		f.By = v1alpha1.DecidedByHub
+	}
+	if log := o.Status.Decisions; log != nil && slices.Contains(log.InForce, f.key()) {
+		return f
+	}
+	f.On = h.Subject()
+	return f
+}
 
 func ofOperator(o *v1alpha1.ManagedOperator) []fact {
 	var facts []fact
 	for _, h := range o.Spec.Holds {
-		by := ""
-		if h.Rollout != "" {
-			by = v1alpha1.DecidedByHub
-		}
-		facts = append(facts, fact{What: v1alpha1.DecisionVersionHeld, On: versionPrefix + h.Version, By: by,
-			Reason: h.Reason, At: h.Since})
+		facts = append(facts, ofHold(o, h))
 	}
 	if o.Spec.Paused {
 		facts = append(facts, fact{What: v1alpha1.DecisionPaused})

@@ -55,13 +55,12 @@ func (p *pass) isAdoptable(i Install) bool {
 // missing are the holds that the operator does not have, each once, as many as there is
 // room for: those first that most clusters keep. No agent displaces a hold that the hub has, or one that two others
 // keep.
+//
+// What agents keep is compared as a whole: none can pass off a hold of its own as that of others.
 func (p *pass) missing() []v1alpha1.VersionHold {
-	type key struct{ version, release string }
-	of := func(h v1alpha1.VersionHold) key { return key{h.Version, h.Release} }
+	type key struct{ version, settings, release string }
+	of := func(h v1alpha1.VersionHold) key { return key{h.Version, h.Settings, h.Release} }
 	known, keep := map[key]bool{}, map[key]int{}
-	for _, h := range p.Operator.Spec.Holds {
-		known[of(h)] = true
-	}
 	var list []v1alpha1.VersionHold
 	for _, i := range p.Installs {
 		if !p.isAdoptable(i) {
@@ -73,7 +72,8 @@ func (p *pass) missing() []v1alpha1.VersionHold {
 				counted[k] = true
 				keep[k]++
 			}
-			if !known[of(h)] {
+			isOwn := func(own v1alpha1.VersionHold) bool { return isSame(own, h) }
+			if !known[of(h)] && !slices.ContainsFunc(p.Operator.Spec.Holds, isOwn) {
 				known[of(h)], list = true, append(list, h)
 			}
 		}

@@ -102,7 +102,7 @@ func TestHoldsAreNotDisplaced(t *testing.T) {
 	own := v1alpha1.VersionHold{Version: "1.2.0", Reason: "it loses data"}
 	in.Operator.Spec.Holds = []v1alpha1.VersionHold{own}
 	next := plan.Next(in)
-	if next.Holds == nil || len(*next.Holds) != 20 || (*next.Holds)[0] != own {
+	if next.Holds == nil || len(*next.Holds) != 20 || !cmp.Equal((*next.Holds)[0], own) {
 		t.Fatalf("%+v", next.Holds)
 	}
 	in.Operator.Spec.Holds = *next.Holds
@@ -126,7 +126,7 @@ func TestNoClusterDecidesAboutHolds(t *testing.T) {
 		in.Installs[i].Kept = kept(in, 7, hold)
 	}
 	next := plan.Next(in)
-	if next.Holds == nil || len(*next.Holds) != 20 || (*next.Holds)[0] != hold {
+	if next.Holds == nil || len(*next.Holds) != 20 || !cmp.Equal((*next.Holds)[0], hold) {
 		t.Fatalf("%+v", next.Holds)
 	}
 }

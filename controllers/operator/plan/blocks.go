@@ -54,8 +54,7 @@ func (p *pass) block() {
 		return
 	}
 	if p.newest != nil && p.newest.Spec.Abort == nil && p.newest.Status.Phase != v1alpha1.RolloutRolledBack {
-		b, blocked := p.blocks[p.newest.Spec.Release.Version]
-		if reason := blockReason(b, blocked); reason != p.newest.Spec.Blocked {
+		if reason := p.newestBlock(); reason != p.newest.Spec.Blocked {
 			p.decision.Block = &Block{Rollout: p.newest.Name, Reason: reason}
 		}
 	}
@@ -73,6 +72,19 @@ func (p *pass) block() {
 	}
 }
 
+// newestBlock is why the newest rollout must admit nothing: its version is blocked, or it brings what is held. A hub that
+// was restored finds such holds on clusters.
+func (p *pass) newestBlock() string {
+	release := p.newest.Spec.Release
+	if b, blocked := p.blocks[release.Version]; blocked {
+		return blockReason(b, true)
+	}
+	if h, held := p.holdOfRelease(release); held && p.newest.Spec.Rollback == nil {
+		return fmt.Sprintf("%s: %s", h, h.Reason)
+	}
+	return ""
+}
+
 func blockReason(b v1alpha1.VersionBlock, blocked bool) string {
 	switch {
 	case !blocked:
@@ -88,7 +100,7 @@ func blockReason(b v1alpha1.VersionBlock, blocked bool) string {
 // is never returned, even if the channel keeps its entry.
 func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
 	spec := p.Operator.Spec
-	if h, held := p.holdOf(spec.Version); held && h.Release == "" {
+	if h, held := p.holdOf(spec.Version); held {
 		s := stalled(v1alpha1.ReasonVersionHeld, p.heldMessage(h))
 		return nil, &s
 	}

@@ -166,7 +166,7 @@ func (p *pass) decide() {
 	p.setDrift()
 	p.setBackup()
 	p.setStorageMigration()
-	p.releaseHolds()
+	p.reviseHolds()
 	summary := p.reconcileRollouts()
 	p.prune()
 	p.recordHistory()

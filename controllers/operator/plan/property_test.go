@@ -233,6 +233,9 @@ func (h *history) checkBlocks(d plan.Decision) {
 }
 
 func (h *history) apply(d plan.Decision) plan.Decision {
+	if d.Holds != nil {
+		h.Operator.Spec.Holds = *d.Holds
+	}
 	for i := range h.Rollouts {
 		if d.Block != nil && h.Rollouts[i].Name == d.Block.Rollout {
 			h.Rollouts[i].Spec.Blocked = d.Block.Reason
@@ -241,7 +244,7 @@ func (h *history) apply(d plan.Decision) plan.Decision {
 	for i := range h.Installs {
 		key := types.NamespacedName{Namespace: h.Installs[i].Namespace, Name: h.Installs[i].Name}
 		if slices.Contains(d.SetBlocks, key) {
-			h.Installs[i].Blocks = plan.Encode(d.Blocks)
+			h.Installs[i].Blocks, h.Installs[i].Holds = plan.Encode(d.Blocks), h.Operator.Spec.Holds
 		}
 		if slices.Contains(d.SetDrift, key) {
 			h.Installs[i].Drift = plan.DriftPolicy(h.Operator.Spec.Install.Drift)

@@ -110,19 +110,12 @@ const (
 // before, with other settings, only the settings are held. The newest holds are
 // kept.
 func (p *pass) hold(of *v1alpha1.OperatorRollout, back v1alpha1.OperatorRolloutSpec) {
-	h := v1alpha1.VersionHold{
-		Version: of.Spec.Release.Version, Rollout: of.Name,
-		Reason: phrase.Truncate("it was rolled back: "+back.Rollback.Reason, maxHoldReason),
-	}
+	h := rollouts.NewHold(of, back.Release)
+	h.Reason = phrase.Truncate("it was rolled back: "+back.Rollback.Reason, maxHoldReason)
 	if of.Status.EndedAt != nil {
 		h.Since = *of.Status.EndedAt
 	}
-	if back.Release.Version == h.Version {
-		h.Release = of.Spec.Release.Hash()
-	}
-	holds := slices.DeleteFunc(slices.Clone(p.holds()), func(o v1alpha1.VersionHold) bool {
-		return o.Version == h.Version && o.Release == h.Release
-	})
+	holds := slices.DeleteFunc(slices.Clone(p.holds()), func(o v1alpha1.VersionHold) bool { return isSame(o, h) })
 	holds = append(holds, h)
 	holds = holds[max(len(holds)-maxHolds, 0):]
 	if !equality.Semantic.DeepEqual(holds, p.Operator.Spec.Holds) {
@@ -130,18 +123,58 @@ func (p *pass) hold(of *v1alpha1.OperatorRollout, back v1alpha1.OperatorRolloutS
 	}
 }
 
-// releaseHolds removes the holds that the hub made and that have served: a newer
-// version has been rolled out.
-func (p *pass) releaseHolds() {
+// isSame tells whether two holds are of the same version or settings.
+func isSame(a, b v1alpha1.VersionHold) bool {
+	keys := b.Keys()
+	return slices.ContainsFunc(a.Keys(), func(key string) bool { return slices.Contains(keys, key) })
+}
+
+// reviseHolds removes the holds that the hub made and that have served: a newer version has been rolled out. And it
+// completes holds of earlier versions of the hub, which know nothing but the hash of a release, while the rollout of
+// that release is there.
+func (p *pass) reviseHolds() {
 	if p.decision.Holds != nil {
 		return
 	}
 	holds := slices.DeleteFunc(slices.Clone(p.Operator.Spec.Holds), func(h v1alpha1.VersionHold) bool {
-		return h.Rollout != "" && p.isOutlived(h.Version)
+		return !h.IsByPerson() && p.isOutlived(h.Version)
 	})
-	if len(holds) < len(p.Operator.Spec.Holds) {
+	for i, h := range holds {
+		holds[i] = p.completed(h)
+	}
+	if !equality.Semantic.DeepEqual(holds, p.Operator.Spec.Holds) {
 		p.decision.Holds = &holds
 	}
+}
+
+// completed is a hold with the settings of the release that it holds, where these can be known.
+func (p *pass) completed(h v1alpha1.VersionHold) v1alpha1.VersionHold {
+	if h.Settings != "" || h.Release == "" {
+		return h
+	}
+	for i := range p.Rollouts {
+		if of := &p.Rollouts[i]; of.Spec.Release.Hash() == h.Release {
+			full := rollouts.NewHold(of, p.takenBackTo(of))
+			h.Settings, h.Changes = of.Spec.Release.SettingsHash(), full.Changes
+			return h
+		}
+	}
+	for _, i := range p.Installs { // the rollout is gone, and a cluster that it reached is not taken back yet
+		if i.Release != nil && i.Release.Hash() == h.Release {
+			h.Settings = i.Release.SettingsHash()
+		}
+	}
+	return h
+}
+
+// takenBackTo is the release that the rollback of a rollout took most clusters to.
+func (p *pass) takenBackTo(of *v1alpha1.OperatorRollout) v1alpha1.Release {
+	for i := range p.Rollouts {
+		if r := &p.Rollouts[i].Spec; r.Rollback != nil && r.Rollback.Of == of.Name {
+			return r.Release
+		}
+	}
+	return v1alpha1.Release{}
 }
 
 // holds are those that are in force after this pass.
@@ -164,7 +197,7 @@ func (p *pass) isOutlived(version string) bool {
 func (p *pass) heldBlocks() []v1alpha1.VersionBlock {
 	var list []v1alpha1.VersionBlock
 	for _, h := range p.Operator.Spec.Holds {
-		if h.Release == "" {
+		if !h.IsOfSettings() {
 			list = append(list, v1alpha1.VersionBlock{Package: p.Operator.Spec.Package, Version: h.Version,
 				Reason: phrase.Truncate("held for ManagedOperator "+p.Operator.Name+": "+h.Reason, maxHoldReason)})
 		}
@@ -186,32 +219,74 @@ func withHeld(list, held []v1alpha1.VersionBlock) []v1alpha1.VersionBlock {
 	return list
 }
 
-// holdOf returns the hold of a version.
+// holdOf returns the hold of a whole version.
 func (p *pass) holdOf(version string) (v1alpha1.VersionHold, bool) {
 	for _, h := range p.Operator.Spec.Holds {
-		if version != "" && h.Version == version {
+		if version != "" && h.Version == version && !h.IsOfSettings() {
 			return h, true
 		}
 	}
 	return v1alpha1.VersionHold{}, false
 }
 
-// heldRelease returns a problem if the very release is held, version and settings.
+// heldRelease returns a problem if the release is held.
 func (p *pass) heldRelease(release v1alpha1.Release) *conditions.Summary {
-	for _, h := range p.Operator.Spec.Holds {
-		if h.Release != "" && h.Release == release.Hash() {
-			s := stalled(v1alpha1.ReasonVersionHeld, fmt.Sprintf(
-				"%s is held with these settings%s: %s; change spec.install, or release the hold with `bellwether "+
-					"operator release-hold %s %s`", h.Version, since(h.Since), h.Reason, p.Operator.Name, h.Version))
-			return &s
-		}
+	if h, held := p.holdOfRelease(release); held {
+		s := stalled(v1alpha1.ReasonVersionHeld, p.heldMessage(h))
+		return &s
 	}
 	return nil
 }
 
+// holdOfRelease returns the hold that covers a release.
+func (p *pass) holdOfRelease(release v1alpha1.Release) (v1alpha1.VersionHold, bool) {
+	for _, h := range p.Operator.Spec.Holds {
+		if h.Covers(release) && !p.isTakenBackTo(h, release) {
+			return h, true
+		}
+	}
+	return v1alpha1.VersionHold{}, false
+}
+
+// isTakenBackTo tells whether the rollback of what is held took clusters to exactly this release: the rollout had changed
+// the channel, and no settings.
+func (p *pass) isTakenBackTo(h v1alpha1.VersionHold, release v1alpha1.Release) bool {
+	return h.Release != release.Hash() && slices.ContainsFunc(p.Rollouts, func(r v1alpha1.OperatorRollout) bool {
+		return r.Spec.Rollback != nil && r.Spec.Rollback.Of == h.Rollout && r.Spec.Release.Hash() == release.Hash()
+	})
+}
+
 func (p *pass) heldMessage(h v1alpha1.VersionHold) string {
-	return fmt.Sprintf("%s is held%s: %s; set spec.version to a corrected version, or release the hold with "+
-		"`bellwether operator release-hold %s %s`", h.Version, since(h.Since), h.Reason, p.Operator.Name, h.Version)
+	instead := "set spec.version to a corrected version"
+	if h.IsOfSettings() {
+		instead = "change spec.install"
+	}
+	return fmt.Sprintf("%s%s: %s; %s, or release the hold with `%s`", h, since(h.Since), reasonOf(h), instead,
+		p.releaseCommand(h))
+}
+
+// releaseCommand is how a person releases exactly this hold.
+func (p *pass) releaseCommand(h v1alpha1.VersionHold) string {
+	command := fmt.Sprintf("bellwether operator release-hold %s %s", p.Operator.Name, h.Version)
+	others := 0
+	for _, o := range p.holds() {
+		if o.Version == h.Version {
+			others++
+		}
+	}
+	if others > 1 && !h.IsByPerson() {
+		command += " --rollout " + h.Rollout
+	}
+	return command
+}
+
+// reasonOf is why something is held, and what had been changed.
+func reasonOf(h v1alpha1.VersionHold) string {
+	text := strings.TrimSuffix(h.Reason, ".")
+	if len(h.Changes) > 0 {
+		text += " (the change: " + strings.Join(h.Changes, "; ") + ")"
+	}
+	return text
 }
 
 func since(t metav1.Time) string {
@@ -221,17 +296,20 @@ func since(t metav1.Time) string {
 	return " since " + t.UTC().Format(time.RFC3339)
 }
 
-// heldVersions names the versions that are held, for those who wonder why the
-// channel's head is not rolled out.
+// heldVersions names what is held, for those who wonder why the channel's head, or a change, is not rolled out.
 func (p *pass) heldVersions() string {
-	var versions []string
+	var subjects []string
 	for _, h := range p.holds() {
-		versions = append(versions, h.Version)
+		subject := h.Version
+		if h.IsOfSettings() {
+			subject = h.Subject()
+		}
+		subjects = append(subjects, subject)
 	}
-	if len(versions) == 0 {
+	if len(subjects) == 0 {
 		return ""
 	}
-	return "; held after a rollback: " + phrase.First(versions, maxNamed)
+	return "; held after a rollback: " + phrase.First(subjects, maxNamed)
 }
 
 // reportHolds sets or removes the condition VersionHeld.
@@ -244,17 +322,18 @@ func (p *pass) reportHolds() {
 	}
 	var texts []string
 	for _, h := range holds {
-		texts = append(texts, p.heldText(h))
+		texts = append(texts, heldText(h))
 	}
 	conditions.Set(list, p.Operator.Generation, v1alpha1.ConditionVersionHeld, true, v1alpha1.ReasonVersionHeld,
 		strings.Join(phrase.Limit(texts, maxNamed), ". ")+fmt.Sprintf(". Release one with `bellwether operator "+
 			"release-hold %s VERSION`.", p.Operator.Name))
 }
 
-func (p *pass) heldText(h v1alpha1.VersionHold) string {
-	what := "no cluster is brought to it or through it"
-	if h.Release != "" {
-		what = "it is not rolled out with the settings that it had"
+func heldText(h v1alpha1.VersionHold) string {
+	effect := "no cluster is brought to it or through it"
+	if h.IsOfSettings() {
+		effect = "they are not rolled out at that version, whatever the channel is"
 	}
-	return fmt.Sprintf("%s is held%s, and %s: %s", h.Version, since(h.Since), what, strings.TrimSuffix(h.Reason, "."))
+	text := fmt.Sprintf("%s%s, and %s: %s", h, since(h.Since), effect, reasonOf(h))
+	return strings.ToUpper(text[:1]) + text[1:]
 }

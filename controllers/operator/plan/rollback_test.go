@@ -108,14 +108,29 @@ func TestSettingsAreHeld(t *testing.T) {
 	bad.Install.Config = &v1alpha1.OperatorConfig{NodeSelector: map[string]string{"none": "such"}}
 	in.Operator.Spec.Install.Config = bad.Install.Config
 	next := plan.Next(in)
-	if holds := *next.Holds; holds[0].Release != bad.Hash() || next.Create.Spec.Release.Install.Config != nil {
-		t.Fatalf("%+v, back to %+v", holds, next.Create.Spec.Release)
+	hold := v1alpha1.VersionHold{Version: "1.1.0", Settings: bad.SettingsHash(), Release: bad.Hash(),
+		Changes: []string{"node selector none is added: such"}, Rollout: "echo-2", Since: created,
+		Reason: "it was rolled back: wave canary: 1 cluster failed, 0 allowed: a (NotReady)"}
+	if diff := cmp.Diff([]v1alpha1.VersionHold{hold}, *next.Holds); diff != "" {
+		t.Fatalf("holds (-want +got):\n%s", diff)
+	}
+	if next.Create.Spec.Release.Install.Config != nil {
+		t.Fatalf("back to %+v", next.Create.Spec.Release)
+	}
+	held := conditions.Get(next.Status.Conditions, v1alpha1.ConditionVersionHeld).Message
+	if !strings.HasPrefix(held, "Settings of version 1.1.0 are held since 2026-11-21T10:00:00Z, and they are not rolled "+
+		"out at that version, whatever the channel is: it was rolled back") ||
+		!strings.Contains(held, "(the change: node selector none is added: such)") {
+		t.Errorf("the condition says: %s", held)
 	}
 	next.Create.Status.Phase = v1alpha1.RolloutSucceeded
 	in.Rollouts = append(in.Rollouts, *next.Create)
 	in.Operator.Spec.Holds = *next.Holds
 	in.Installs[0].Installed = catalogs.Installed{Name: "echo.v1.1.0", Version: "1.1.0"}
-	check(t, in, want{state: "Stalled", reason: v1alpha1.ReasonVersionHeld, contains: "held with these settings"})
+	check(t, in, want{state: "Stalled", reason: v1alpha1.ReasonVersionHeld, contains: "settings of version 1.1.0 are held " +
+		"since 2026-11-21T10:00:00Z: it was rolled back: wave canary: 1 cluster failed, 0 allowed: a (NotReady) (the " +
+		"change: node selector none is added: such); change spec.install, or release the hold with `bellwether operator " +
+		"release-hold echo 1.1.0`"})
 	if next := plan.Next(in); len(next.SetBlocks) == 0 || len(next.Blocks) != 0 {
 		t.Errorf("agents are told that 1.1.0 is blocked: %+v", next.Blocks)
 	}

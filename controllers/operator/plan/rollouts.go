@@ -71,7 +71,7 @@ func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 			release.Version))
 	}
 	if isRunning(p.newest) {
-		_, blocked := p.blocks[p.newest.Spec.Release.Version] // a blocked rollout never ends
+		blocked := p.newestBlock() != "" // a blocked rollout never ends
 		finish := p.Operator.Spec.Strategy.NewTarget == v1alpha1.NewTargetFinish
 		if finish && !blocked && !p.replacesNewest() {
 			return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
@@ -96,9 +96,9 @@ func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 // lower ones. What an agent says that it has acted on counts for one more, so that no agent decides it: an agent that
 // has acted on more than that keeps an admission that the hub does not know of, and the hub adopts it.
 func (p *pass) nextRevision() int64 {
-	var highest int64
+	highest := p.resumed() // the clusters that have it may not be adopted yet
 	if p.Operator.Status.Rollout != nil {
-		highest = p.Operator.Status.Rollout.Revision
+		highest = max(highest, p.Operator.Status.Rollout.Revision)
 	}
 	for _, r := range p.Rollouts {
 		highest = max(highest, r.Spec.Revision)

@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,22 @@ func TestRolloutPolicy(t *testing.T) {
 		t.Errorf("%d clusters of wave rest were in progress at a time", peak)
 	}
 	f.hasEvents(ro, "PolicyApplied")
+}
+
+// TestReservedGateOfAPolicy: no RolloutPolicy can add the gate that waves without an observation have by themselves.
+func TestReservedGateOfAPolicy(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	create := func(name, gate string) error {
+		p := &v1alpha1.RolloutPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p.Spec.Gates = []v1alpha1.Gate{{Name: gate, Approval: &v1alpha1.ApprovalGate{}}}
+		return f.Create(t.Context(), p, client.DryRunAll)
+	}
+	if err := create("bellwether", "observation"); err == nil || !strings.Contains(err.Error(), v1alpha1.GateObservation) {
+		t.Errorf("the error is %v", err)
+	}
+	must(t, create("bellwether", "other"))
+	must(t, create("house", "observation"))
 }
 
 // A window that a policy asks for counts whatever it selects itself, and closes the

@@ -175,7 +175,7 @@ func TestHandoverWithoutSources(t *testing.T) {
 		"no addresses": {code: exit.OK, want: []string{
 			"### Firing alerts\n\n**Not known:** no Prometheus address: set --prometheus or BELLWETHER_PROMETHEUS",
 			"### Silences\n\n**Not known:** no Alertmanager address: set --alertmanager or BELLWETHER_ALERTMANAGER",
-			"### Held versions: 1\n"}},
+			"### Held versions and settings: 1\n"}},
 		"Alertmanager is down": {args: []string{"--prometheus", p, "--alertmanager", closed.URL}, code: exit.Error,
 			err: "the report is not complete: cannot read Alertmanager at " + closed.URL,
 			want: []string{"### Silences\n\n**Not known:** read the silences of Alertmanager at",
@@ -218,7 +218,7 @@ func TestHandoverOfAHubInPart(t *testing.T) {
 	got := h.Run(t, "oncall", "handover")
 	if got.Code != exit.Error || !strings.Contains(got.Err, "cannot read the hub") ||
 		!strings.Contains(got.Out, "### Rollouts\n\n**Not known:** list OperatorRollouts: nobody may list them.\n") ||
-		!strings.Contains(got.Out, "### Held versions: 1\n") {
+		!strings.Contains(got.Out, "### Held versions and settings: 1\n") {
 		t.Errorf("exit code %d: %s\n%s", got.Code, got.Err, got.Out)
 	}
 }

@@ -47,6 +47,9 @@ func Operator(in OperatorInput, s term.Style) string {
 		o.Spec.Package)+", "+string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
 	facts.Add(term.PlainCells("On removal:",
 		string(cmp.Or(o.Spec.RemovalPolicy, v1alpha1.RemovalOrphan))+removalText(o.Status.Removal))...)
+	for _, h := range o.Spec.Holds {
+		facts.Add(term.PlainCells("Held:", heldText(h))...)
+	}
 	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
 	term.WriteConditions(&out, o.Status.Conditions, in.Now, s)
 	if rows := VersionRows([]v1alpha1.ManagedOperator{*o}, in.Installs); len(rows) > 0 {

@@ -20,7 +20,8 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-const overrideLong = `Let a wave go on although a gate that measures the release failed or has no verdict.
+const overrideLong = `Let a wave go on although a gate that measures the release failed or has no verdict, or
+although no cluster of the wave was observed (gate bellwether/observation).
 The override is stored in the rollout with your user name and the reason. You need
 permission for the verb override on operatorrollouts (role bellwether-override). It
 does not replace an approval.

@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,13 +71,23 @@ func Rollout(in RolloutInput, s term.Style) string {
 func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
 	for i := range in.Rollout.Status.Waves {
 		w := &in.Rollout.Status.Waves[i]
-		if w.Phase != v1alpha1.WaveGated || in.Rollout.Status.Phase.Ended() {
+		if !awaitsApproval(w) || in.Rollout.Status.Phase.Ended() && !joinersAwaitApproval(in.Rollout) {
 			continue
 		}
+		name := ""
+		if w.Phase == v1alpha1.WaveSkipped { // it is not the one that the rollout waits for
+			name = " --wave " + w.Name
+		}
 		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn,
-			fmt.Sprintf("approve wave %s with: %s rollout approve %s -n %s --reason \"…\"",
-				w.Name, s.ProgramName(), in.Rollout.Name, in.Rollout.Namespace)))
+			fmt.Sprintf("approve wave %s with: %s rollout approve %s -n %s%s --reason \"…\"", w.Name, s.ProgramName(),
+				in.Rollout.Name, in.Rollout.Namespace, name)))
 	}
+}
+
+// awaitsApproval tells whether clusters of a wave wait for an approval: all of them, or those that joined a skipped one.
+func awaitsApproval(w *v1alpha1.WaveStatus) bool {
+	return w.Phase == v1alpha1.WaveGated || w.Phase == v1alpha1.WaveSkipped && slices.ContainsFunc(w.Gates,
+		func(g v1alpha1.GateStatus) bool { return g.Approval && g.WaitingSince != nil })
 }
 
 func need(n int) string {
@@ -112,6 +123,7 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 			out.WriteString(line + "\n")
 		}
 	}
+	writeHolds(out, in, s)
 	switch {
 	case r.Spec.Abort != nil && r.Spec.Abort.Rollback != nil: // the message says so
 	case r.Spec.Abort != nil:
@@ -123,6 +135,31 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 		}
 		fmt.Fprintf(out, "paused: %s (go on with: %s rollout resume %s -n %s)\n", why, s.ProgramName(), r.Name,
 			r.Namespace)
+	}
+}
+
+// writeHolds says what is held because this rollout was rolled back, or was rolled back by this one.
+func writeHolds(out *strings.Builder, in RolloutInput, s term.Style) {
+	if in.Operator == nil {
+		return
+	}
+	rolledBack := in.Rollout.Name
+	if b := in.Rollout.Spec.Rollback; b != nil {
+		rolledBack = b.Of
+	}
+	for _, h := range in.Operator.Spec.Holds {
+		if h.Rollout != rolledBack {
+			continue
+		}
+		text := h.String()
+		if len(h.Changes) > 0 {
+			text += ": " + strings.Join(h.Changes, "; ")
+		}
+		text += fmt.Sprintf(" (release with: %s operator release-hold %s %s --rollout %s -n %s)", s.ProgramName(),
+			in.Operator.Name, h.Version, h.Rollout, in.Operator.Namespace)
+		for _, line := range phrase.Wrap(phrase.OneLine(text), s.Width) {
+			out.WriteString(s.Paint(term.Warn, line) + "\n")
+		}
 	}
 }
 
@@ -213,9 +250,22 @@ func phaseNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 		return term.Cell{Text: gateEvidence(w), Tone: term.Warn}
 	case v1alpha1.WaveVerifying:
 		return verifyingNote(w)
+	case v1alpha1.WaveSkipped:
+		return skippedNote(w)
 	default:
 		return term.Cell{Text: gateEvidence(w), Tone: term.Dim}
 	}
+}
+
+func skippedNote(w *v1alpha1.WaveStatus) term.Cell {
+	if w.Total > 0 {
+		text := phrase.Count(w.Total, "cluster") + " joined later"
+		if evidence := gateEvidence(w); evidence != "" {
+			text += "; " + evidence
+		}
+		return term.Cell{Text: text, Tone: term.Dim}
+	}
+	return term.Cell{Text: "it had no cluster", Tone: term.Dim}
 }
 
 func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {

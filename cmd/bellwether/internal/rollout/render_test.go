@@ -43,6 +43,26 @@ func TestRollout(t *testing.T) {
 	gated.Status.Waves[2].Phase = v1alpha1.WaveGated
 	paused := fixture.RolloutAt()
 	paused.Spec.Paused, paused.Spec.PausedReason, paused.Status.Phase = true, "incident 4711", v1alpha1.RolloutPaused
+	held, holding := fixture.RolloutAt(), fixture.Operator()
+	held.Status.Phase, held.Status.Message = v1alpha1.RolloutRolledBack, "rolled back: it is bad"
+	holding.Spec.Holds = []v1alpha1.VersionHold{
+		{Version: "1.1.0", Settings: "hash", Rollout: held.Name, Reason: "it was rolled back: it is bad",
+			Changes: []string{"environment variable LEVEL has another value", "node selector disk is added: fast"}},
+		{Version: "1.0.0", Rollout: "echo-1", Reason: "of another rollout"}}
+	skipped := fixture.RolloutAt()
+	skipped.Status.Phase, skipped.Status.Message = v1alpha1.RolloutProgressing, "wave rest waits for its turn"
+	skipped.Status.Waves[0] = v1alpha1.WaveStatus{Name: "canary", Phase: v1alpha1.WaveSkipped}
+	skipped.Status.Waves[1] = v1alpha1.WaveStatus{Name: "prod", Phase: v1alpha1.WaveSkipped,
+		WaveCounts: v1alpha1.WaveCounts{Total: 1, Pending: 1}, Gates: []v1alpha1.GateStatus{{Name: "go", Approval: true,
+			Verdict: v1alpha1.GateWaiting, Evidence: "not approved yet", WaitingSince: fixture.AgoPtr(time.Minute)}}}
+	unobserved := fixture.RolloutAt()
+	unobserved.Status.Phase = v1alpha1.RolloutProgressing
+	unobserved.Status.Message = "wave prod is not verified: no cluster of the wave was observed to run 1.1.0: 3 clusters " +
+		"left the fleet or the selection"
+	unobserved.Status.Waves[1] = v1alpha1.WaveStatus{Name: "prod", Phase: v1alpha1.WaveVerifying,
+		WaveCounts: v1alpha1.WaveCounts{Total: 3, Removed: 3}, Gates: []v1alpha1.GateStatus{{
+			Name: v1alpha1.GateObservation, Verdict: v1alpha1.GateWaiting, WaitingSince: fixture.AgoPtr(time.Minute),
+			Evidence: "no cluster of the wave was observed to run 1.1.0: 3 clusters left the fleet or the selection"}}}
 	pending := fixture.RolloutAt()
 	pending.Status = v1alpha1.OperatorRolloutStatus{}
 	for name, test := range map[string]struct {
@@ -52,16 +72,19 @@ func TestRollout(t *testing.T) {
 		clusters []v1alpha1.FleetCluster
 		operator *v1alpha1.ManagedOperator
 	}{
-		"halted":   {rollout: fixture.RolloutAt()},
-		"coloured": {rollout: fixture.RolloutAt(), style: term.Style{Colour: true, Width: 100}},
-		"narrow":   {rollout: fixture.RolloutAt(), style: term.Style{Width: 60}},
-		"soaking":  {rollout: soaking, installs: healthy, clusters: online},
-		"unready":  {rollout: sick, installs: unready, clusters: online},
-		"offline":  {rollout: soaking, installs: healthy},
-		"outdated": {rollout: fixture.RolloutAt(), operator: outdated},
-		"gated":    {rollout: gated},
-		"paused":   {rollout: paused},
-		"pending":  {rollout: pending},
+		"halted":       {rollout: fixture.RolloutAt()},
+		"coloured":     {rollout: fixture.RolloutAt(), style: term.Style{Colour: true, Width: 100}},
+		"narrow":       {rollout: fixture.RolloutAt(), style: term.Style{Width: 60}},
+		"soaking":      {rollout: soaking, installs: healthy, clusters: online},
+		"unready":      {rollout: sick, installs: unready, clusters: online},
+		"offline":      {rollout: soaking, installs: healthy},
+		"outdated":     {rollout: fixture.RolloutAt(), operator: outdated},
+		"gated":        {rollout: gated},
+		"paused":       {rollout: paused},
+		"pending":      {rollout: pending},
+		"held":         {rollout: held, operator: holding},
+		"skipped":      {rollout: skipped},
+		"not-observed": {rollout: unobserved, installs: fixture.Installs()[:1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := RolloutInput{Now: fixture.Noon, Rollout: test.rollout, Installs: test.installs,

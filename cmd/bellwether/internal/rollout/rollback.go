@@ -15,12 +15,14 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 const rollbackLong = `End the newest rollout of an operator, and take every cluster that it admitted back to
 the release that the cluster ran before. Clusters that were not admitted keep their
 version. The version is held: no cluster is brought to it again until you release it
-with operator release-hold, or until a newer version was rolled out.
+with operator release-hold, or until a newer version was rolled out. If the rollout
+changed settings and not the version, these settings are held at that version.
 
 OLM installs the older version in the place of the newer one. The Deployments of the
 operator and its custom resources stay. A cluster where data of custom resources would
@@ -97,8 +99,18 @@ func rollBack(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall,
 			"rollout %s has changed no cluster that ran another release before", r.Name)
 	}
 	r.Spec.Abort = &abort
-	return fmt.Sprintf("Rollout %s is rolled back, and %s is held. To watch it, run `bellwether rollout get %s -w`.",
-		r.Name, r.Spec.Release.Version, r.Spec.Operator.Name), nil
+	return fmt.Sprintf("Rollout %s is rolled back, and %s. To watch it, run `bellwether rollout get %s -w`.",
+		r.Name, holdAfter(r, installs), r.Spec.Operator.Name), nil
+}
+
+// holdAfter is the hold that the hub makes when the rollout is rolled back.
+func holdAfter(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall) v1alpha1.VersionHold {
+	var observed []rollouts.Install
+	for i := range installs {
+		observed = append(observed, rollouts.ObserveInstall(&installs[i]))
+	}
+	back, _ := rollouts.NewRollback(r, observed)
+	return rollouts.NewHold(r, back.Release)
 }
 
 // forceRollback has the clusters of a rollback tried again that were not taken back

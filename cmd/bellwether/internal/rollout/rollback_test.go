@@ -21,8 +21,13 @@ func TestRollBack(t *testing.T) {
 	}
 	installs[0].Spec.Admission.Previous = &v1alpha1.PreviousRelease{Version: "1.1.0"}
 	said, err := rollBack(r, installs, abort)
-	if err != nil || r.Spec.Abort == nil || r.Spec.Abort.Reason != "bad" || !strings.Contains(said, "1.2.0 is held") {
+	if err != nil || r.Spec.Abort == nil || r.Spec.Abort.Reason != "bad" || !strings.Contains(said, "version 1.2.0 is held") {
 		t.Errorf("%q, %v: %+v", said, err, r.Spec.Abort)
+	}
+	installs[0].Spec.Admission.Previous.Version = "1.2.0"
+	if said, err = rollBack(r, installs, abort); err != nil ||
+		!strings.Contains(said, "is rolled back, and settings of version 1.2.0 are held.") {
+		t.Errorf("only settings were changed: %q, %v", said, err)
 	}
 }
 

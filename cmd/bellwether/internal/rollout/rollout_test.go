@@ -156,6 +156,10 @@ func TestStatusExitCodes(t *testing.T) {
 	unseen.Generation = 2
 	unread := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded)
 	unread.Generation = 2
+	unobserved := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing)
+	unobserved.Status.Waves = []v1alpha1.WaveStatus{{Name: "canary", Phase: v1alpha1.WaveVerifying,
+		Gates: []v1alpha1.GateStatus{{Name: v1alpha1.GateObservation, Verdict: v1alpha1.GateWaiting,
+			WaitingSince: &metav1.Time{Time: time.Unix(1, 0)}}}}}
 	for name, test := range map[string]struct {
 		operator *v1alpha1.ManagedOperator
 		rollout  *v1alpha1.OperatorRollout
@@ -176,6 +180,7 @@ func TestStatusExitCodes(t *testing.T) {
 			want: exit.Timeout},
 		"paused":         {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutPaused), want: exit.Timeout},
 		"needs approval": {rollout: clitest.Gated(), want: exit.NeedsApproval},
+		"not observed":   {rollout: unobserved, want: exit.NeedsApproval},
 		"changed since":  {rollout: unread, want: exit.Timeout},
 		"by the rollout's name": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded),
 			name: "echo-2",

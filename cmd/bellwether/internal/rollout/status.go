@@ -6,6 +6,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ Exit codes:
   2  the rollout has failed or is halted, or the operator cannot be rolled out
   3  the rollout was aborted or superseded
   4  the rollout is not finished, or --timeout has passed
-  5  the rollout needs an approval`
+  5  the rollout needs an approval, or an override because no cluster was observed`
 
 // statusOptions are the flags of rollout status.
 type statusOptions struct {
@@ -185,12 +186,17 @@ func judge(r *v1alpha1.OperatorRollout) standing {
 		s.code = exit.Failed
 	case r.Status.Phase.Ended():
 		s.code = exit.Aborted
-	case len(openGates(r)) > 0 && r.Status.Phase == v1alpha1.RolloutProgressing:
+	case (len(openGates(r)) > 0 || isUnobserved(r)) && r.Status.Phase == v1alpha1.RolloutProgressing:
 		s.code = exit.NeedsApproval
 	default:
 		s.done, s.code = false, exit.Timeout
 	}
 	return s
+}
+
+// isUnobserved tells whether a wave waits for a person because none of its clusters was observed.
+func isUnobserved(r *v1alpha1.OperatorRollout) bool {
+	return slices.ContainsFunc(stoppedBy(r), func(g rollouts.GateRef) bool { return g.Gate == v1alpha1.GateObservation })
 }
 
 // openGates lists the approvals that the current wave waits for.

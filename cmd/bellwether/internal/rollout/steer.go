@@ -304,7 +304,7 @@ func approvalGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef { return roll
 // chooseGate returns the gate that the user means: one that is waited for now,
 // or, if it was named, any that is still to come.
 func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
-	if r.Status.Phase.Ended() {
+	if r.Status.Phase.Ended() && !joinersAwaitApproval(r) {
 		return rollouts.GateRef{}, alreadyEnded(r)
 	}
 	candidates := openGates(r)
@@ -325,6 +325,12 @@ func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.
 		return rollouts.GateRef{}, exit.Hintf("to approve a later gate now, set --wave and --gate",
 			"rollout %s does not wait for an approval", r.Name)
 	}
+}
+
+// joinersAwaitApproval tells whether a rollout has succeeded, and clusters that joined a skipped wave wait for an approval.
+func joinersAwaitApproval(r *v1alpha1.OperatorRollout) bool {
+	return r.Status.Phase == v1alpha1.RolloutSucceeded && slices.ContainsFunc(r.Status.Waves,
+		func(w v1alpha1.WaveStatus) bool { return awaitsApproval(&w) })
 }
 
 func (a *app) completeWave(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

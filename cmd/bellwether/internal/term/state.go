@@ -206,7 +206,7 @@ func WaveTone(p v1alpha1.WavePhase) Tone {
 		return Good
 	case v1alpha1.WaveGated:
 		return Warn
-	case v1alpha1.WaveWaiting:
+	case v1alpha1.WaveWaiting, v1alpha1.WaveSkipped:
 		return Dim
 	default:
 		return Strong
