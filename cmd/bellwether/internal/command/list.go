@@ -89,7 +89,7 @@ func ListCommand[L client.ObjectList](a *Env, l Listing[L]) *cobra.Command {
 				return fmt.Errorf("list %s: %w", l.What, err)
 			}
 			table, err := l.Table(c.Context(), h, list,
-				term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All})
+				term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All, Data: !out.Table()})
 			if err != nil {
 				return err
 			}

@@ -67,7 +67,7 @@ func (a *app) listClusters(ctx context.Context, out *command.Output, selector st
 		return fmt.Errorf("list clusters: %w", err)
 	}
 	a.TellOfFreezes(ctx, h)
-	known, err := a.Marks(ctx, h, list.Items)
+	known, err := a.Marks(ctx, h, list.Items, states, !out.Table())
 	if err != nil {
 		return err
 	}

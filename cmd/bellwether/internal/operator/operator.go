@@ -39,7 +39,7 @@ func (a *app) operatorListCommand() *cobra.Command {
 		Empty:   func() *v1alpha1.ManagedOperatorList { return &v1alpha1.ManagedOperatorList{} },
 		Table: func(ctx context.Context, h *hub.Client, l *v1alpha1.ManagedOperatorList, o term.Listing) (*term.Table,
 			error) {
-			known, err := a.Marks(ctx, h, nil)
+			known, err := a.Marks(ctx, h, nil, &states, o.Data)
 			if err != nil {
 				return nil, err
 			}

@@ -99,7 +99,7 @@ func (a *app) listRollouts(ctx context.Context, h *hub.Client, out *command.Outp
 			cmp.Compare(b.Spec.Revision, a.Spec.Revision))
 	})
 	a.TellOfFreezes(ctx, h)
-	known, err := a.Marks(ctx, h, nil)
+	known, err := a.Marks(ctx, h, nil, states, !out.Table())
 	if err != nil {
 		return err
 	}

@@ -211,3 +211,18 @@ func TestStateFilter(t *testing.T) {
 		}
 	}
 }
+
+// TestMarksOfOthers: whoever may not read the installs of all clusters still lists, and is told what is missing.
+// Nothing is read for marks that nobody sees.
+func TestMarksOfOthers(t *testing.T) {
+	h := fleetOf()
+	h.Forbidden = []string{"OperatorInstallList"}
+	const missing = "You may not list the clusters and OperatorInstalls of the whole hub: marks are not complete.\n"
+	for args, want := range map[string]string{"fleet list": missing, "operator list -o wide": missing,
+		"rollout list": missing, "fleet list -o name --state stale": missing, "fleet list -o name": "",
+		"operator list -o json": "", "rollout list -o yaml": ""} {
+		if got := h.Must(t, strings.Fields(args)...); got.Err != want || got.Out == "" {
+			t.Errorf("%s says %q, want %q, and writes\n%s", args, got.Err, want, got.Out)
+		}
+	}
+}

@@ -15,6 +15,8 @@ type Listing struct {
 	Wide bool
 	// Namespaces adds the namespace.
 	Namespaces bool
+	// Data says that the list is printed as data, and the table is not.
+	Data bool
 }
 
 // Table adds the namespace's heading where the listing has namespaces.
