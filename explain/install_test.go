@@ -193,7 +193,8 @@ func hubFaults() map[string]fault {
 			verify(in, v1alpha1.GateWaiting, "no cluster of the wave that runs the release can be measured now")
 			w := &in.Rollout.Status.Waves[0]
 			w.Gates = append(w.Gates, v1alpha1.GateStatus{Name: v1alpha1.GateObservation, Verdict: v1alpha1.GateWaiting,
-				Evidence: "no cluster of the wave was observed to run 1.1.0: 1 cluster left the fleet or the selection"})
+				Evidence: "no cluster of the wave was observed to run 1.1.0: 1 cluster left the fleet or the " +
+					"selection"})
 			stall(&in.Rollout.Status.Conditions, v1alpha1.ReasonNotObserved, "wave prod is not verified")
 		}, Waiting, v1alpha1.ReasonNotObserved, "", "bellwether/observation"},
 		"gate failed": {func(in *InstallInput) {

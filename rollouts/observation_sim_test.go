@@ -109,9 +109,8 @@ func (sim *simulation) checkWaves() {
 			if isVerified && w.Total == 0 {
 				sim.violate("wave %s is verified, and never had a cluster", w.Name)
 			}
-			waits := w.Phase == v1alpha1.WaveVerifying && slices.ContainsFunc(w.Gates, func(g v1alpha1.GateStatus) bool {
-				return g.Name == v1alpha1.GateObservation && !g.IsPassed()
-			})
+			isOpen := func(g v1alpha1.GateStatus) bool { return g.Name == v1alpha1.GateObservation && !g.IsPassed() }
+			waits := w.Phase == v1alpha1.WaveVerifying && slices.ContainsFunc(w.Gates, isOpen)
 			if waits && ro.Spec.Rollback != nil {
 				sim.violate("rollback %s waits for an observation", ro.Name)
 			}

@@ -41,8 +41,8 @@ func (f *fixture) had(updated int32, since time.Duration) {
 }
 
 const advice = "; the rollout goes on once a cluster of the wave runs it, or if you override gate " +
-	"bellwether/observation with `bellwether rollout override echo-2 --wave one --gate bellwether/observation --reason " +
-	"TEXT`"
+	"bellwether/observation with `bellwether rollout override echo-2 --wave one --gate bellwether/observation " +
+	"--reason TEXT`"
 
 // TestNothingObservedIsNotVerified: a wave that had clusters is verified by what one of them showed, or by a person.
 func TestNothingObservedIsNotVerified(t *testing.T) {
@@ -51,8 +51,8 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 	judge(t, map[string]decisionCase{
 		"every cluster leaves before it is admitted": {
 			given: func(f *fixture) { f.had(0, 0); f.remove(0, 1) },
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was observed " +
-				"to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
+				"observed to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
 		},
 		"the only cluster leaves in the soak": {
 			given: func(f *fixture) {
@@ -62,8 +62,8 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.remove(0)
 				f.Installs[1].Wave = "two"
 			},
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was observed " +
-				"to run 1.2.0: 1 cluster left the fleet or the selection" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
+				"observed to run 1.2.0: 1 cluster left the fleet or the selection" + advice,
 		},
 		"the soak is over when they leave, and there is an approval": {
 			given: func(f *fixture) {
@@ -72,18 +72,19 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.succeed(0, 1)
 				f.remove(0, 1)
 			},
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was observed " +
-				"to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
+				"observed to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
 		},
 		"every cluster fails, as is permitted": {
 			given: func(f *fixture) { f.had(0, 0); f.fails(0, 1) },
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was observed " +
-				"to run 1.2.0: 2 clusters failed, as maxFailures permits" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
+				"observed to run 1.2.0: 2 clusters failed, as maxFailures permits" + advice,
 		},
 		"one fails, as is permitted, and the other one leaves": {
 			given: func(f *fixture) { f.had(0, 0); f.fails(0); f.remove(1) },
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was observed " +
-				"to run 1.2.0: 1 cluster left the fleet or the selection, 1 cluster failed, as maxFailures permits" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
+				"observed to run 1.2.0: 1 cluster left the fleet or the selection, 1 cluster failed, as maxFailures " +
+				"permits" + advice,
 		},
 		"one fails, as is permitted, and the other one shows that it works": {
 			given: func(f *fixture) { f.had(1, time.Minute); f.fails(0); f.succeed(1) },
@@ -100,8 +101,8 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.wave(0).MaxFailures = number(0)
 				f.remove(1)
 			},
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (Stalled); nothing more is " +
-				"admitted until it recovers: repair, pause or retry it, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (Stalled); nothing " +
+				"more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"they come back": {
 			given: func(f *fixture) {
@@ -115,8 +116,8 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.had(0, 0)
 				f.Clusters[0].Online, f.Clusters[1].Online = false, false
 			},
-			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline, paused or held " +
-				"back (a, b); bring them back, take them out of the selection, or raise maxDeferred",
+			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline, paused or " +
+				"held back (a, b); bring them back, take them out of the selection, or raise maxDeferred",
 		},
 		"the last wave too": {
 			given: func(f *fixture) {
@@ -125,8 +126,9 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.ro.Status.Waves[1].Total = 2
 				f.remove(2, 3)
 			},
-			want: "Progressing, one Verified, two Verifying: wave two is not verified: no cluster of the wave was observed " +
-				"to run 1.2.0: 2 clusters left the fleet or the selection" + strings.ReplaceAll(advice, "--wave one", "--wave two"),
+			want: "Progressing, one Verified, two Verifying: wave two is not verified: no cluster of the wave was " +
+				"observed to run 1.2.0: 2 clusters left the fleet or the selection" +
+				strings.ReplaceAll(advice, "--wave one", "--wave two"),
 		},
 		"a person overrides it": {
 			given: func(f *fixture) {
@@ -145,8 +147,8 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.override("one", "go")
 				f.override("two", v1alpha1.GateObservation)
 			},
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was observed " +
-				"to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
+				"observed to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
 		},
 		"not on a cached view": {
 			given: func(f *fixture) {
@@ -169,8 +171,8 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 	})
 }
 
-// TestObservationGate: the gate is in the status with its evidence, as long as it holds the wave back, and then with who
-// overrode it. It stands for the gates that have nothing to judge.
+// TestObservationGate: the gate is in the status with its evidence, as long as it holds the wave back, and then with
+// who overrode it. It stands for the gates that have nothing to judge.
 func TestObservationGate(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -254,8 +256,8 @@ func TestSkippedWaves(t *testing.T) {
 		},
 		"nor while its first cluster waits for an approval": {
 			given: func(f *fixture) { late(f); f.ro.Status.Waves[0].Phase = v1alpha1.WaveWaiting },
-			want: "Assign e to one, Progressing, one Gated, two Waiting: wave one waits for gate go: 1 cluster has to " +
-				"be approved",
+			want: "Assign e to one, Progressing, one Gated, two Waiting: wave one waits for gate go: 1 cluster has " +
+				"to be approved",
 		},
 		"a cluster that joins it later changes nothing for the others": {
 			given: late,
@@ -275,7 +277,8 @@ func TestSkippedWaves(t *testing.T) {
 				f.Installs = append(f.Installs, rollouts.Install{Cluster: "e", Rollout: "echo-2", Wave: "one"})
 				f.ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "one", Gate: "go", By: "ann", Reason: "fine"}}
 			},
-			want: "Progressing, one Skipped, two Updating, batch c d e: wave two: 0 of 2 clusters updated, 2 in progress",
+			want: "Progressing, one Skipped, two Updating, batch c d e: wave two: 0 of 2 clusters updated, 2 in " +
+				"progress",
 		},
 	})
 	f := newFixture()
@@ -297,11 +300,13 @@ func TestReservedGate(t *testing.T) {
 	f := newFixture()
 	f.had(0, 0)
 	f.remove(0, 1)
-	f.bindTo(v1alpha1.RolloutPolicySpec{Gates: []v1alpha1.Gate{{Name: "observation", Approval: &v1alpha1.ApprovalGate{}}}})
+	gate := v1alpha1.Gate{Name: "observation", Approval: &v1alpha1.ApprovalGate{}}
+	f.bindTo(v1alpha1.RolloutPolicySpec{Gates: []v1alpha1.Gate{gate}})
 	f.Policies[0].Name = "bellwether"
 	f.ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "one", Gate: v1alpha1.GateObservation, By: "ann", Reason: "fine"}}
 	d := f.next()
-	if !strings.Contains(d.Status.Message, "a RolloutPolicy adds gate bellwether/observation, which is the name of a gate") {
+	if !strings.Contains(d.Status.Message, "a RolloutPolicy adds gate bellwether/observation, which is the name of "+
+		"a gate") {
 		t.Errorf("the message is %q", d.Status.Message)
 	}
 	w := d.Status.Waves[0]

@@ -85,8 +85,8 @@ func bindWaves(set *policy.Set, waves []wave, members []policy.Wave, done bool) 
 func reservedGate(waves []policy.Bound) string {
 	for _, w := range waves {
 		if slices.ContainsFunc(w.Gates, func(g v1alpha1.Gate) bool { return g.Name == v1alpha1.GateObservation }) {
-			return fmt.Sprintf("a RolloutPolicy adds gate %s, which is the name of a gate that Bellwether adds itself; "+
-				"give the policy or its gate another name", v1alpha1.GateObservation)
+			return fmt.Sprintf("a RolloutPolicy adds gate %s, which is the name of a gate that Bellwether adds "+
+				"itself; give the policy or its gate another name", v1alpha1.GateObservation)
 		}
 	}
 	return ""

@@ -75,6 +75,7 @@ func changed(was, is v1alpha1.Setting) string {
 // without are the settings of a list that another one does not have.
 func without(list, other []v1alpha1.Setting) []v1alpha1.Setting {
 	return slices.DeleteFunc(slices.Clone(list), func(s v1alpha1.Setting) bool {
-		return slices.ContainsFunc(other, func(o v1alpha1.Setting) bool { return o.Name == s.Name && o.Value == s.Value })
+		return slices.ContainsFunc(other,
+			func(o v1alpha1.Setting) bool { return o.Name == s.Name && o.Value == s.Value })
 	})
 }

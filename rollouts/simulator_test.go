@@ -326,7 +326,7 @@ func (sim *simulation) supersede(r *rollout) {
 	sim.startRollout(sim.strategy())
 	if sim.rng.IntN(3) == 0 { // a catalog renamed the default channel: the same version, and another release
 		now := sim.latest().now()
-		now.Spec.Release.Version, now.Spec.Release.Channel = r.now().Spec.Release.Version, fmt.Sprint("renamed-", now.Name)
+		now.Spec.Release.Version, now.Spec.Release.Channel = r.now().Spec.Release.Version, "renamed-"+now.Name
 	}
 }
 

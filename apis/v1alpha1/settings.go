@@ -146,7 +146,8 @@ func resources(r *corev1.ResourceRequirements) []Setting {
 		all = append(all, quantity("request of "+string(name), request))
 	}
 	for _, c := range r.Claims {
-		all = append(all, Setting{Name: strings.TrimSpace("resource claim " + c.Name + " " + c.Request), Value: encode(c)})
+		name := strings.TrimSpace("resource claim " + c.Name + " " + c.Request)
+		all = append(all, Setting{Name: name, Value: encode(c)})
 	}
 	return all
 }

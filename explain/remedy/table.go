@@ -312,23 +312,21 @@ func rollout() []Remedy {
 		{Reason: v1alpha1.ReasonSoaking, Means: "All clusters of the wave are updated, and the wave is observed for " +
 			"its soak time.", Next: "The next wave starts when the soak time has passed."},
 		{Reason: v1alpha1.ReasonVerifying, Means: "All clusters of the wave are updated, and a gate that measures " +
-			"them " +
-			"has no verdict: its window is not over, or data is missing.", Do: []Action{
+			"them has no verdict: its window is not over, or data is missing.", Do: []Action{
 			run("Show what is missing", "bellwether rollout get ROLLOUT"),
 			run("To go on without the verdict, override the gate. This needs the verb override on operatorrollouts",
 				"bellwether rollout override ROLLOUT --wave WAVE --gate GATE --reason TEXT")},
 			Next: "The wave is measured every 30 seconds, and the next wave starts when all gates have passed."},
-		{Reason: v1alpha1.ReasonNotObserved, Means: "No cluster of a wave was observed to run the release: all of them " +
-			"left the fleet or the selection, or failed as maxFailures permits. So nothing is known of the release, and " +
-			"the rollout does not go on by itself.", Do: []Action{
+		{Reason: v1alpha1.ReasonNotObserved, Means: "No cluster of a wave was observed to run the release: all of " +
+			"them left the fleet or the selection, or failed as maxFailures permits. So nothing is known of the " +
+			"release, and the rollout does not go on by itself.", Do: []Action{
 			run("Show what became of the clusters", "bellwether rollout get ROLLOUT"),
 			do("Select another cluster for the wave, or bring one back: it is updated and observed."),
 			run("To go on without an observation, override the gate. This needs the verb override on operatorrollouts",
 				"bellwether rollout override ROLLOUT --wave WAVE --gate bellwether/observation --reason TEXT")},
 			Next: "The rollout goes on as soon as a cluster of the wave runs the release and its soak is over."},
 		{Reason: v1alpha1.ReasonGateFailed, Means: "No more clusters are admitted, because a gate judged that the " +
-			"release " +
-			"is worse than it permits.", Do: []Action{
+			"release is worse than it permits.", Do: []Action{
 			run("Show the evidence", "bellwether rollout get ROLLOUT"),
 			run("If the release is faulty, end the rollout", "bellwether rollout abort ROLLOUT --reason TEXT"),
 			run("If the cause was not the release and is gone, have the wave soak and be judged again",

@@ -51,7 +51,8 @@ func (f *fixture) update() []string {
 }
 
 func ofSettings() []v1alpha1.VersionHold {
-	return []v1alpha1.VersionHold{{Version: "1.1.0", Settings: "hash", Release: "hash", Rollout: "echo-1", Reason: "bad"}}
+	return []v1alpha1.VersionHold{{Version: "1.1.0", Settings: "hash", Release: "hash", Rollout: "echo-1",
+		Reason: "bad"}}
 }
 
 func TestDecisions(t *testing.T) {

@@ -72,8 +72,8 @@ func (p *pass) block() {
 	}
 }
 
-// newestBlock is why the newest rollout must admit nothing: its version is blocked, or it brings what is held. A hub that
-// was restored finds such holds on clusters.
+// newestBlock is why the newest rollout must admit nothing: its version is blocked, or it brings what is held. A hub
+// that was restored finds such holds on clusters.
 func (p *pass) newestBlock() string {
 	release := p.newest.Spec.Release
 	if b, blocked := p.blocks[release.Version]; blocked {

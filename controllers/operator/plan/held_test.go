@@ -63,7 +63,8 @@ type settingsHistory struct {
 }
 
 func newSettingsHistory(t *testing.T, seed uint64) *settingsHistory {
-	h := &settingsHistory{history: history{Input: newInput(t), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 3))}}
+	h := &settingsHistory{history: history{Input: newInput(t), t: t, seed: seed}}
+	h.random = rand.New(rand.NewPCG(seed, 3))
 	h.highest = 1
 	settle := func() {
 		for range 3 {
@@ -77,7 +78,8 @@ func newSettingsHistory(t *testing.T, seed uint64) *settingsHistory {
 		t.Fatalf("seed %d: no rollout of the bad settings", seed)
 	}
 	h.succeed(r)
-	r.UID, r.Status.Phase, r.Status.EndedAt, r.Status.Message = "uid-2", v1alpha1.RolloutRolledBack, &created, "it is bad"
+	r.UID, r.Status.Phase, r.Status.EndedAt = "uid-2", v1alpha1.RolloutRolledBack, &created
+	r.Status.Message = "it is bad"
 	for i := range h.Installs {
 		h.Installs[i].Admitted = rollouts.Install{Cluster: h.Installs[i].Cluster, Previous: was.Previous(),
 			Stamp: rollouts.Stamp{RolloutUID: "uid-2", Hash: r.Spec.Release.Hash()}}
@@ -156,7 +158,8 @@ func (h *settingsHistory) change() {
 	}
 }
 
-// loseHub has a new hub that knows nothing but the ManagedOperator as it was written to Git, and what the clusters keep.
+// loseHub has a new hub that knows nothing but the ManagedOperator as it was written to Git, and what the clusters
+// keep.
 func (h *settingsHistory) loseHub() {
 	if h.released || len(h.Rollouts) == 0 {
 		return
@@ -293,8 +296,8 @@ func TestSeveralHoldsOfAVersion(t *testing.T) {
 		{Version: "1.1.0", Settings: release.SettingsHash(), Rollout: "echo-9", Reason: "worse"},
 	}
 	check(t, in, want{state: "Stalled", reason: v1alpha1.ReasonVersionHeld,
-		contains: "settings of version 1.1.0 are held: worse; change spec.install, or release the hold with `bellwether " +
-			"operator release-hold echo 1.1.0 --rollout echo-9`"})
+		contains: "settings of version 1.1.0 are held: worse; change spec.install, or release the hold with " +
+			"`bellwether operator release-hold echo 1.1.0 --rollout echo-9`"})
 	in.Operator.Spec.Holds[1] = v1alpha1.VersionHold{Version: "1.1.0", Reason: "we do not trust it"}
 	check(t, in, want{state: "Stalled", reason: v1alpha1.ReasonVersionHeld,
 		contains: "version 1.1.0 is held: we do not trust it; set spec.version to a corrected version"})

@@ -118,8 +118,8 @@ func TestSettingsAreHeld(t *testing.T) {
 		t.Fatalf("back to %+v", next.Create.Spec.Release)
 	}
 	held := conditions.Get(next.Status.Conditions, v1alpha1.ConditionVersionHeld).Message
-	if !strings.HasPrefix(held, "Settings of version 1.1.0 are held since 2026-11-21T10:00:00Z, and they are not rolled "+
-		"out at that version, whatever the channel is: it was rolled back") ||
+	if !strings.HasPrefix(held, "Settings of version 1.1.0 are held since 2026-11-21T10:00:00Z, and they are not "+
+		"rolled out at that version, whatever the channel is: it was rolled back") ||
 		!strings.Contains(held, "(the change: node selector none is added: such)") {
 		t.Errorf("the condition says: %s", held)
 	}
@@ -127,10 +127,10 @@ func TestSettingsAreHeld(t *testing.T) {
 	in.Rollouts = append(in.Rollouts, *next.Create)
 	in.Operator.Spec.Holds = *next.Holds
 	in.Installs[0].Installed = catalogs.Installed{Name: "echo.v1.1.0", Version: "1.1.0"}
-	check(t, in, want{state: "Stalled", reason: v1alpha1.ReasonVersionHeld, contains: "settings of version 1.1.0 are held " +
-		"since 2026-11-21T10:00:00Z: it was rolled back: wave canary: 1 cluster failed, 0 allowed: a (NotReady) (the " +
-		"change: node selector none is added: such); change spec.install, or release the hold with `bellwether operator " +
-		"release-hold echo 1.1.0`"})
+	check(t, in, want{state: "Stalled", reason: v1alpha1.ReasonVersionHeld, contains: "settings of version 1.1.0 " +
+		"are held since 2026-11-21T10:00:00Z: it was rolled back: wave canary: 1 cluster failed, 0 allowed: a " +
+		"(NotReady) (the change: node selector none is added: such); change spec.install, or release the hold " +
+		"with `bellwether operator release-hold echo 1.1.0`"})
 	if next := plan.Next(in); len(next.SetBlocks) == 0 || len(next.Blocks) != 0 {
 		t.Errorf("agents are told that 1.1.0 is blocked: %+v", next.Blocks)
 	}

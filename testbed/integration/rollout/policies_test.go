@@ -96,7 +96,8 @@ func TestReservedGateOfAPolicy(t *testing.T) {
 		p.Spec.Gates = []v1alpha1.Gate{{Name: gate, Approval: &v1alpha1.ApprovalGate{}}}
 		return f.Create(t.Context(), p, client.DryRunAll)
 	}
-	if err := create("bellwether", "observation"); err == nil || !strings.Contains(err.Error(), v1alpha1.GateObservation) {
+	err := create("bellwether", "observation")
+	if err == nil || !strings.Contains(err.Error(), v1alpha1.GateObservation) {
 		t.Errorf("the error is %v", err)
 	}
 	must(t, create("bellwether", "other"))

@@ -84,7 +84,8 @@ func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
 	}
 }
 
-// awaitsApproval tells whether clusters of a wave wait for an approval: all of them, or those that joined a skipped one.
+// awaitsApproval tells whether clusters of a wave wait for an approval: all of them, or those that joined a skipped
+// one.
 func awaitsApproval(w *v1alpha1.WaveStatus) bool {
 	return w.Phase == v1alpha1.WaveGated || w.Phase == v1alpha1.WaveSkipped && slices.ContainsFunc(w.Gates,
 		func(g v1alpha1.GateStatus) bool { return g.Approval && g.WaitingSince != nil })

@@ -57,8 +57,8 @@ func TestRollout(t *testing.T) {
 			Verdict: v1alpha1.GateWaiting, Evidence: "not approved yet", WaitingSince: fixture.AgoPtr(time.Minute)}}}
 	unobserved := fixture.RolloutAt()
 	unobserved.Status.Phase = v1alpha1.RolloutProgressing
-	unobserved.Status.Message = "wave prod is not verified: no cluster of the wave was observed to run 1.1.0: 3 clusters " +
-		"left the fleet or the selection"
+	unobserved.Status.Message = "wave prod is not verified: no cluster of the wave was observed to run 1.1.0: 3 " +
+		"clusters left the fleet or the selection"
 	unobserved.Status.Waves[1] = v1alpha1.WaveStatus{Name: "prod", Phase: v1alpha1.WaveVerifying,
 		WaveCounts: v1alpha1.WaveCounts{Total: 3, Removed: 3}, Gates: []v1alpha1.GateStatus{{
 			Name: v1alpha1.GateObservation, Verdict: v1alpha1.GateWaiting, WaitingSince: fixture.AgoPtr(time.Minute),

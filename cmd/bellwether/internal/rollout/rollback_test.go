@@ -21,7 +21,8 @@ func TestRollBack(t *testing.T) {
 	}
 	installs[0].Spec.Admission.Previous = &v1alpha1.PreviousRelease{Version: "1.1.0"}
 	said, err := rollBack(r, installs, abort)
-	if err != nil || r.Spec.Abort == nil || r.Spec.Abort.Reason != "bad" || !strings.Contains(said, "version 1.2.0 is held") {
+	if err != nil || r.Spec.Abort == nil || r.Spec.Abort.Reason != "bad" ||
+		!strings.Contains(said, "version 1.2.0 is held") {
 		t.Errorf("%q, %v: %+v", said, err, r.Spec.Abort)
 	}
 	installs[0].Spec.Admission.Previous.Version = "1.2.0"

@@ -196,7 +196,8 @@ func judge(r *v1alpha1.OperatorRollout) standing {
 
 // isUnobserved tells whether a wave waits for a person because none of its clusters was observed.
 func isUnobserved(r *v1alpha1.OperatorRollout) bool {
-	return slices.ContainsFunc(stoppedBy(r), func(g rollouts.GateRef) bool { return g.Gate == v1alpha1.GateObservation })
+	return slices.ContainsFunc(stoppedBy(r),
+		func(g rollouts.GateRef) bool { return g.Gate == v1alpha1.GateObservation })
 }
 
 // openGates lists the approvals that the current wave waits for.

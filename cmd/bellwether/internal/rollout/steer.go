@@ -327,7 +327,8 @@ func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.
 	}
 }
 
-// joinersAwaitApproval tells whether a rollout has succeeded, and clusters that joined a skipped wave wait for an approval.
+// joinersAwaitApproval tells whether a rollout has succeeded, and clusters that joined a skipped wave wait for an
+// approval.
 func joinersAwaitApproval(r *v1alpha1.OperatorRollout) bool {
 	return r.Status.Phase == v1alpha1.RolloutSucceeded && slices.ContainsFunc(r.Status.Waves,
 		func(w v1alpha1.WaveStatus) bool { return awaitsApproval(&w) })
