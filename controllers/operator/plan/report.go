@@ -163,7 +163,7 @@ func (p *pass) summarizeSucceeded(release v1alpha1.Release) conditions.Summary {
 	case len(unready) > 0:
 		return waiting(v1alpha1.ReasonClustersNotReady, fmt.Sprintf("%s; no longer Ready: %s", text,
 			phrase.First(sorted(unready), maxNamed)))
-	case p.updated(hash) == 0: // those that ran it are gone: nothing shows that it works anywhere
+	case p.updated(release) == 0: // those that ran it are gone: nothing shows that it works anywhere
 		return waiting(v1alpha1.ReasonClustersNotReady, text+"; no cluster runs it now")
 	default:
 		return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: text}
