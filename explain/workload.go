@@ -115,7 +115,7 @@ func containerLink(object string, c corev1.ContainerStatus) (l Link, bad bool) {
 	l = Link{State: Failed, Reason: reason}
 	switch {
 	case c.State.Waiting != nil:
-		if reason == workload.NotReadyYet { // such as ContainerCreating or PodInitializing
+		if reason == remedy.NotReadyYet { // such as ContainerCreating or PodInitializing
 			l.State = Progressing
 		}
 		l.Text = fmt.Sprintf("container %s waits: %s", c.Name, joined(c.State.Waiting.Reason, c.State.Waiting.Message))

@@ -273,6 +273,19 @@ type OperatorInstallStatus struct {
 	OLM *OLMStatus `json:"olm,omitempty"`
 }
 
+// The reasons of problems. FailedCreate and CrashLoopBackOff are spelled as Kubernetes spells them.
+const (
+	ProblemCrashLoopBackOff  = "CrashLoopBackOff"
+	ProblemImagePull         = "ImagePull"
+	ProblemContainerConfig   = "ContainerConfig"
+	ProblemContainerFailed   = "ContainerFailed"
+	ProblemContainerNotReady = "ContainerNotReady"
+	ProblemUnschedulable     = "Unschedulable"
+	ProblemFailedCreate      = "FailedCreate"
+	// ProblemPodsNotRead says that the pods could not be read, so that the cause is not known.
+	ProblemPodsNotRead = "PodsNotRead"
+)
+
 // WorkloadProblem is a cause for which pods of a Deployment are not available.
 type WorkloadProblem struct {
 	// Deployment in the operator's namespace.

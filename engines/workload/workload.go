@@ -18,36 +18,23 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// The reasons of problems. FailedCreate and CrashLoopBackOff are spelled as Kubernetes spells them.
-const (
-	CrashLoopBackOff = "CrashLoopBackOff"
-	ImagePull        = "ImagePull"
-	ContainerConfig  = "ContainerConfig"
-	ContainerFailed  = "ContainerFailed"
-	NotReadyYet      = "ContainerNotReady"
-	Unschedulable    = "Unschedulable"
-	FailedCreate     = "FailedCreate"
-	// PodsNotRead says that the pods could not be read, so that the cause is not known.
-	PodsNotRead = "PodsNotRead"
-)
-
 // waitReasons are the reasons for those that Kubernetes gives for a container that waits.
 var waitReasons = map[string]string{
-	"CrashLoopBackOff": CrashLoopBackOff, "ImagePullBackOff": ImagePull, "ErrImagePull": ImagePull,
-	"InvalidImageName": ImagePull, "ErrImageNeverPull": ImagePull,
-	"CreateContainerConfigError": ContainerConfig, "CreateContainerError": ContainerConfig,
-	"RunContainerError": ContainerFailed,
+	"CrashLoopBackOff": v1alpha1.ProblemCrashLoopBackOff, "ImagePullBackOff": v1alpha1.ProblemImagePull,
+	"ErrImagePull": v1alpha1.ProblemImagePull, "InvalidImageName": v1alpha1.ProblemImagePull,
+	"ErrImageNeverPull": v1alpha1.ProblemImagePull, "CreateContainerConfigError": v1alpha1.ProblemContainerConfig,
+	"CreateContainerError": v1alpha1.ProblemContainerConfig, "RunContainerError": v1alpha1.ProblemContainerFailed,
 }
 
 // ReasonOf is what is wrong with a container; empty where nothing is.
 func ReasonOf(c corev1.ContainerStatus) string {
 	switch {
 	case c.State.Waiting != nil: // ContainerCreating and PodInitializing have no reason in the table
-		return cmp.Or(waitReasons[c.State.Waiting.Reason], NotReadyYet)
+		return cmp.Or(waitReasons[c.State.Waiting.Reason], v1alpha1.ProblemContainerNotReady)
 	case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
-		return ContainerFailed
+		return v1alpha1.ProblemContainerFailed
 	case !c.Ready && c.State.Running != nil:
-		return NotReadyYet
+		return v1alpha1.ProblemContainerNotReady
 	}
 	return ""
 }
@@ -67,7 +54,7 @@ func Problems(d *appsv1.Deployment, pods []corev1.Pod) []v1alpha1.WorkloadProble
 	var all []v1alpha1.WorkloadProblem
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			all = append(all, problem(d, "", FailedCreate, c.Message))
+			all = append(all, problem(d, "", v1alpha1.ProblemFailedCreate, c.Message))
 		}
 	}
 	for i := range pods {
@@ -89,9 +76,9 @@ func Problems(d *appsv1.Deployment, pods []corev1.Pod) []v1alpha1.WorkloadProble
 // they may be waiting for.
 func rank(p v1alpha1.WorkloadProblem) int {
 	switch p.Reason {
-	case FailedCreate:
+	case v1alpha1.ProblemFailedCreate:
 		return 0
-	case NotReadyYet:
+	case v1alpha1.ProblemContainerNotReady:
 		return 2
 	}
 	return 1
@@ -104,7 +91,7 @@ func problem(d *appsv1.Deployment, container, reason, message string) v1alpha1.W
 
 // NotRead is the problem that the pods of a Deployment could not be read.
 func NotRead(d *appsv1.Deployment, err error) v1alpha1.WorkloadProblem {
-	return problem(d, "", PodsNotRead, "the pods could not be read: "+err.Error())
+	return problem(d, "", v1alpha1.ProblemPodsNotRead, "the pods could not be read: "+err.Error())
 }
 
 func count(all []v1alpha1.WorkloadProblem, p v1alpha1.WorkloadProblem) []v1alpha1.WorkloadProblem {
@@ -127,11 +114,11 @@ func isReady(p *corev1.Pod) bool {
 func ofPod(d *appsv1.Deployment, p *corev1.Pod) []v1alpha1.WorkloadProblem {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return []v1alpha1.WorkloadProblem{problem(d, "", Unschedulable, cmp.Or(c.Message, c.Reason))}
+			return []v1alpha1.WorkloadProblem{problem(d, "", v1alpha1.ProblemUnschedulable, cmp.Or(c.Message, c.Reason))}
 		}
 	}
 	if p.Status.Phase == corev1.PodFailed { // such as one that its node evicted
-		return []v1alpha1.WorkloadProblem{problem(d, "", ContainerFailed, joined(p.Status.Reason, p.Status.Message))}
+		return []v1alpha1.WorkloadProblem{problem(d, "", v1alpha1.ProblemContainerFailed, joined(p.Status.Reason, p.Status.Message))}
 	}
 	var all []v1alpha1.WorkloadProblem
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -145,11 +132,11 @@ func ofPod(d *appsv1.Deployment, p *corev1.Pod) []v1alpha1.WorkloadProblem {
 // describe says what is wrong with a container, in words that stay the same while nothing changes.
 func describe(p *corev1.Pod, c corev1.ContainerStatus, reason string) string {
 	switch reason {
-	case ImagePull:
+	case v1alpha1.ProblemImagePull:
 		return "the image " + cmp.Or(c.Image, "of the container") + " cannot be pulled" + pullError(c.State.Waiting)
-	case ContainerConfig:
+	case v1alpha1.ProblemContainerConfig:
 		return joined(c.State.Waiting.Reason, c.State.Waiting.Message)
-	case NotReadyYet:
+	case v1alpha1.ProblemContainerNotReady:
 		return notReady(p, c)
 	}
 	if ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); ended != nil {

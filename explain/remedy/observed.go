@@ -3,7 +3,7 @@
 
 package remedy
 
-import "github.com/bellwether-dev/bellwether/engines/workload"
+import "github.com/bellwether-dev/bellwether/apis/v1alpha1"
 
 // Reasons that are on no condition of the API: they follow from comparing
 // objects.
@@ -34,14 +34,14 @@ const (
 
 // Reasons that follow from the operator's workload.
 const (
-	CrashLoopBackOff = workload.CrashLoopBackOff
-	ImagePull        = workload.ImagePull
-	ContainerConfig  = workload.ContainerConfig
-	ContainerFailed  = workload.ContainerFailed
-	NotReadyYet      = workload.NotReadyYet
-	Unschedulable    = workload.Unschedulable
-	FailedCreate     = workload.FailedCreate
-	PodsNotRead      = workload.PodsNotRead
+	CrashLoopBackOff = v1alpha1.ProblemCrashLoopBackOff
+	ImagePull        = v1alpha1.ProblemImagePull
+	ContainerConfig  = v1alpha1.ProblemContainerConfig
+	ContainerFailed  = v1alpha1.ProblemContainerFailed
+	NotReadyYet      = v1alpha1.ProblemContainerNotReady
+	Unschedulable    = v1alpha1.ProblemUnschedulable
+	FailedCreate     = v1alpha1.ProblemFailedCreate
+	PodsNotRead      = v1alpha1.ProblemPodsNotRead
 	ObjectMissing    = "ObjectMissing"
 )
 

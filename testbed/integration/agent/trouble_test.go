@@ -31,7 +31,6 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/engines"
-	"github.com/bellwether-dev/bellwether/engines/workload"
 )
 
 // TestTrouble puts installs into every kind of trouble that a cluster's own
@@ -306,7 +305,7 @@ func failedIsFixed(h *harness) {
 	h.to(pin, "1.1.0")
 	h.until("it is said why no pod is made", func(oi *v1alpha1.OperatorInstall) bool {
 		return slices.ContainsFunc(oi.Status.Problems, func(p v1alpha1.WorkloadProblem) bool {
-			return p.Reason == workload.FailedCreate && strings.Contains(p.Message, "serviceaccount")
+			return p.Reason == v1alpha1.ProblemFailedCreate && strings.Contains(p.Message, "serviceaccount")
 		})
 	})
 	h.says(csvName(h.operator, "1.1.0"), "Failed")
