@@ -346,6 +346,36 @@ func TestRulesArePresent(t *testing.T) {
 	}
 }
 
+// TestTheAgentReadsNoLogs: what operators write into their logs must not reach the hub.
+func TestTheAgentReadsNoLogs(t *testing.T) {
+	manifests, err := render(t, load(t), everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := 0
+	for _, manifest := range manifests {
+		if !strings.HasPrefix(sortKey(t, manifest), "ClusterRole/") {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict([]byte(manifest), &role); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(role.Name, "sheep-agent") {
+			continue
+		}
+		roles++
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Resources, "pods/log") {
+				t.Errorf("ClusterRole %s permits logs: %v", role.Name, rule)
+			}
+		}
+	}
+	if roles == 0 {
+		t.Error("no role of the agent was found")
+	}
+}
+
 // TestDashboards reads what Grafana's sidecar would.
 func TestDashboards(t *testing.T) {
 	manifests, err := render(t, load(t), "hub: {enabled: true}")
