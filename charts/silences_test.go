@@ -19,8 +19,13 @@ func TestLongSilencesAreRefused(t *testing.T) {
 		}
 		return object{"metadata": object{"creationTimestamp": "2026-11-28T12:00:00Z"}, "spec": spec}
 	}
+	const hub = "system:serviceaccount:bellwether-system:bellwether-hub"
 	evaluator, policy := newEvaluator(t), policies(t)["bellwether-silences"]
 	long := silence("", "2026-11-30T12:00:00Z")
+	by := func(user string, old, after object, operation string) object {
+		return object{"object": after, "oldObject": old, "request": object{"operation": operation,
+			"userInfo": object{"username": user}}}
+	}
 	for name, test := range map[string]struct {
 		operation  string
 		old, after object
@@ -39,9 +44,11 @@ func TestLongSilencesAreRefused(t *testing.T) {
 		"one that is long stays":       {"UPDATE", long, long, ""},
 		"one that is long gets longer": {"UPDATE", long, silence("", "2026-11-30T13:00:00Z"), refused},
 	} {
-		in := object{"object": test.after, "oldObject": test.old, "request": object{"operation": test.operation}}
-		if got := evaluator.denies(t, policy, in); got != test.want {
+		if got := evaluator.denies(t, policy, by("sre", test.old, test.after, test.operation)); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+	if got := evaluator.denies(t, policy, by(hub, nil, long, "CREATE")); got != "" {
+		t.Errorf("the hub has a limit of its own, and is refused: %s", got)
 	}
 }

@@ -114,7 +114,7 @@ var powerState = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before := e.ObjectOld.(*v1alpha1.FleetCluster).Status.Source
 	after := e.ObjectNew.(*v1alpha1.FleetCluster).Status.Source
 	return (before == nil) != (after == nil) || before != nil && (before.PowerState != after.PowerState ||
-		!before.PowerStateSince.Equal(after.PowerStateSince))
+		before.State != after.State || !before.PowerStateSince.Equal(after.PowerStateSince))
 }}
 
 // installChanged passes what the counts and the removal depend on, so that an

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -19,10 +20,13 @@ import (
 // TestEmit has an Event of a failure whose note is longer than the API permits.
 func TestEmit(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
-	Emit(recorder, &v1alpha1.FleetCluster{}, v1alpha1.ReasonFailed, "Reconcile", "%s", strings.Repeat("x", 2000))
-	got := <-recorder.Events
-	if !strings.HasPrefix(got, corev1.EventTypeWarning+" Failed ") || strings.Count(got, "x") > maxNote {
-		t.Errorf("event %.40q with %d characters, want a warning of at most %d", got, len(got), maxNote)
+	for _, note := range []string{"short", strings.Repeat("x", maxNote), strings.Repeat("x", 2000),
+		"x" + strings.Repeat("é", 2000)} {
+		Emit(recorder, &v1alpha1.FleetCluster{}, v1alpha1.ReasonFailed, "Reconcile", "%s", note)
+		got, isWarning := strings.CutPrefix(<-recorder.Events, corev1.EventTypeWarning+" Failed ")
+		if !isWarning || len(got) > maxNote || !utf8.ValidString(got) || len(note) <= maxNote && got != note {
+			t.Errorf("event %.40q with a note of %d bytes, want a warning of at most %d", got, len(got), maxNote)
+		}
 	}
 }
 

@@ -108,8 +108,13 @@ func crdObject() client.Object {
 }
 
 // slimCRD keeps the conversion of a CustomResourceDefinition: its schemas can be
-// hundreds of kilobytes.
+// hundreds of kilobytes. Of one that is cached as metadata, to notice that it is deleted, it keeps the name.
 func slimCRD(object any) (any, error) {
+	if m, ok := object.(*metav1.PartialObjectMetadata); ok {
+		m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+			DeletionTimestamp: m.DeletionTimestamp}
+		return m, nil
+	}
 	crd, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object, nil

@@ -49,7 +49,6 @@ func LocalCache() cache.Options {
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: notCopied, Transform: stripCSV},
 			&operatorsv1alpha1.InstallPlan{}:           {Transform: stripInstallPlan},
 			&appsv1.Deployment{}:                       {Label: ofOLM},
-			definitionMeta():                           {Transform: stripMeta},
 		},
 	}
 }
@@ -131,15 +130,6 @@ func stripInstallPlan(object any) (any, error) {
 		}
 	}
 	return p, nil
-}
-
-// stripMeta keeps the name of an object of which nothing else is read.
-func stripMeta(object any) (any, error) {
-	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
-		o.ObjectMeta = slimMeta(o.ObjectMeta)
-		o.Labels = nil
-	}
-	return object, nil
 }
 
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {

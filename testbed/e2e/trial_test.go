@@ -307,7 +307,8 @@ func (x *trial) explanation(args ...string) (explain.Explanation, error) {
 	if err != nil {
 		return e, err
 	}
-	return e, json.Unmarshal([]byte(text), &e)
+	_, data, _ := strings.Cut("\n"+text, "\n{") // after what it says on stderr, such as that the hub is away
+	return e, json.NewDecoder(strings.NewReader("{" + data)).Decode(&e)
 }
 
 func (x *trial) isHealthy(args ...string) error {

@@ -112,6 +112,9 @@ func (p *pass) summarizeRollout(release v1alpha1.Release) conditions.Summary {
 	if r.Status.Message != "" {
 		text += ": " + r.Status.Message
 	}
+	if isUnobserved(r) {
+		return stalled(v1alpha1.ReasonNotObserved, text)
+	}
 	switch r.Status.Phase {
 	case v1alpha1.RolloutHalted:
 		return stalled(v1alpha1.ReasonHalted, text)

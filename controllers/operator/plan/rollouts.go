@@ -64,6 +64,12 @@ func isRunning(r *v1alpha1.OperatorRollout) bool {
 	return r != nil && !r.Status.Phase.Ended() && r.Spec.Abort == nil
 }
 
+// isUnobserved tells whether a rollout waits for a person, because nothing was observed of a wave.
+func isUnobserved(r *v1alpha1.OperatorRollout) bool {
+	stalled := conditions.Get(r.Status.Conditions, v1alpha1.ConditionStalled)
+	return isRunning(r) && stalled.Status == metav1.ConditionTrue && stalled.Reason == v1alpha1.ReasonNotObserved
+}
+
 // startRollout starts the next rollout, unless it has to wait.
 func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 	if p.Operator.Spec.Paused {
@@ -71,7 +77,7 @@ func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 			release.Version))
 	}
 	if isRunning(p.newest) {
-		blocked := p.newestBlock() != "" // a blocked rollout never ends
+		blocked := p.newestBlock() != "" || isUnobserved(p.newest) // it does not end by itself
 		finish := p.Operator.Spec.Strategy.NewTarget == v1alpha1.NewTargetFinish
 		if finish && !blocked && !p.replacesNewest() {
 			return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(

@@ -66,7 +66,8 @@ func (l *lab) placement(i, version, waves int) *v1alpha1.ManagedOperator {
 	o := stage.Operator(i%packages, version, map[string]string{stage.LabelFleet: fleetName,
 		stage.LabelTenth: strconv.Itoa(i % tenths)}, stage.Waves(waves, len(l.names)/tenths))
 	o.Name = fmt.Sprintf("placement-%04d", i)
-	o.Spec.Install.Namespace = o.Name
+	// Several have one package on one cluster, which OLM permits if each watches a namespace of its own.
+	o.Spec.Install.Namespace, o.Spec.Install.Mode = o.Name, v1alpha1.InstallOwnNamespace
 	return o
 }
 

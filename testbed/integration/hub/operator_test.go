@@ -337,6 +337,7 @@ func TestTwoOperatorsClaimOneNamespace(t *testing.T) {
 	r := f.rollouts("echo-1")["echo-1"]
 	f.runs("a", r)
 	f.runs("b", r)
+	f.phase(r, v1alpha1.RolloutSucceeded)
 	f.reaches(t, f.operator, "True Succeeded")
 	other := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "younger"},
 		Spec: *f.operator.Spec.DeepCopy()}

@@ -144,6 +144,8 @@ func (a *app) withoutBudgets(ctx context.Context, out *command.Output, operator 
 	if err != nil {
 		return failure
 	}
+	ctx, cancel := context.WithTimeout(ctx, command.Patience)
+	defer cancel()
 	o, err := h.Operator(ctx, operator)
 	if err != nil {
 		return failure
