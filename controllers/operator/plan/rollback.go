@@ -248,13 +248,10 @@ func (p *pass) holdOfRelease(release v1alpha1.Release) (v1alpha1.VersionHold, bo
 	return v1alpha1.VersionHold{}, false
 }
 
-// isTakenBackTo tells whether the rollback of what is held took clusters to exactly this release, or they run it since:
-// the rollout had changed the channel, and no settings.
+// isTakenBackTo tells whether the rollback of what is held took clusters to exactly this release: the rollout had
+// changed the channel, and no settings.
 func (p *pass) isTakenBackTo(h v1alpha1.VersionHold, release v1alpha1.Release) bool {
-	if h.Release == release.Hash() || !h.IsOfSettings() {
-		return false
-	}
-	return p.succeeded(release) > 0 || slices.ContainsFunc(p.Rollouts, func(r v1alpha1.OperatorRollout) bool {
+	return h.Release != release.Hash() && slices.ContainsFunc(p.Rollouts, func(r v1alpha1.OperatorRollout) bool {
 		return r.Spec.Rollback != nil && r.Spec.Rollback.Of == h.Rollout && r.Spec.Release.Hash() == release.Hash()
 	})
 }
