@@ -177,8 +177,8 @@ func installLink(in InstallInput) Link {
 	l.Links = installDetails(in, r)
 	if l.Reason == v1alpha1.ReasonRequirementsNotMet && hasSucceeded(install) {
 		l.State = Failed // it was met when the release was installed, so nothing is on its way
-		l.remedies = []remedy.Action{{Text: "Have OLM install it again, which makes what is missing and keeps the custom " +
-			"resources that exist", Command: fmt.Sprintf("kubectl -n %s delete clusterserviceversion %s",
+		l.remedies = []remedy.Action{{Text: "Have OLM install it again, which makes what is missing and keeps the " +
+			"custom resources that exist", Command: fmt.Sprintf("kubectl -n %s delete clusterserviceversion %s",
 			in.names().Namespace, install.Spec.Admission.Release.Bundle)}}
 	}
 	switch {

@@ -257,7 +257,8 @@ func installFaults() map[string]fault {
 			stall(&in.Operator.Status.Conditions, v1alpha1.ReasonInvalidSpec, "spec.clusterSelector is invalid")
 		}, Failed, v1alpha1.ReasonInvalidSpec, "", "spec.clusterSelector is invalid"},
 		"definition deleted": {func(in *InstallInput) {
-			stall(&in.Install.Status.Conditions, v1alpha1.ReasonRequirementsNotMet, "CustomResourceDefinition echoes is lost")
+			stall(&in.Install.Status.Conditions, v1alpha1.ReasonRequirementsNotMet,
+				"CustomResourceDefinition echoes is lost")
 			in.Downstream = nil
 			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
 		}, Failed, v1alpha1.ReasonRequirementsNotMet, "", "delete clusterserviceversion echo-operator.v1.1.0"},
@@ -268,8 +269,8 @@ func installFaults() map[string]fault {
 		"quota as reported": {func(in *InstallInput) {
 			notReady(&in.Install.Status.Conditions, v1alpha1.ReasonProgressing, "echo-operator.v1.1.0 is Installing")
 			in.Install.Status.SucceededHash = ""
-			in.Install.Status.Problems = []v1alpha1.WorkloadProblem{{Deployment: "echo-operator", Reason: "FailedCreate",
-				Message: "pods are forbidden: exceeded quota: none"}}
+			in.Install.Status.Problems = []v1alpha1.WorkloadProblem{{Deployment: "echo-operator",
+				Reason: "FailedCreate", Message: "pods are forbidden: exceeded quota: none"}}
 			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
 			in.Downstream = nil
 		}, Failed, remedy.FailedCreate, "", "exceeded quota: none"},
@@ -279,7 +280,8 @@ func installFaults() map[string]fault {
 				Reason: "CrashLoopBackOff", Message: "it ended with exit code 1: Error: cannot parse flag", Pods: 2}}
 			in.Downstream = nil
 		}, Failed, v1alpha1.ReasonPodsUnavailable, remedy.CrashLoopBackOff,
-			"2 pods of Deployment echo-operator, container manager: it ended with exit code 1: Error: cannot parse flag"},
+			"2 pods of Deployment echo-operator, container manager: it ended with exit code 1: Error: cannot parse " +
+				"flag"},
 		"pods start, as reported": {func(in *InstallInput) {
 			notReady(&in.Install.Status.Conditions, v1alpha1.ReasonProgressing, "echo-operator.v1.1.0 is Installing")
 			in.Install.Status.SucceededHash = ""
@@ -362,7 +364,8 @@ func TestHealthyInstallListsWhatWasChecked(t *testing.T) {
 		t.Errorf("%s: %s", e.State, e.Summary)
 	}
 	for _, want := range []string{"the agent of the cluster reports, and reaches the API server of its cluster",
-		"the ClusterServiceVersion and its Deployments are those of the admitted bundle, as configured", "the installed version is not blocked", "probe echo",
+		"the ClusterServiceVersion and its Deployments are those of the admitted bundle, as configured",
+		"the installed version is not blocked", "probe echo",
 		"Deployment echo-operator", "the error budget of available on cluster prod-1"} {
 		if !slices.Contains(e.Checked, want) {
 			t.Errorf("%q is not among what was checked: %q", want, e.Checked)

@@ -62,6 +62,6 @@ func (p *pass) explainNotObserved(s *waveState) string {
 		command += " -n " + ro.Namespace
 	}
 	return phrase.Truncate(fmt.Sprintf("wave %s is not verified: %s; the rollout goes on once a cluster of the wave "+
-		"runs it, or if you override gate %s with `%s --wave %s --gate %s --reason TEXT`", s.Name, s.observation.Evidence,
-		v1alpha1.GateObservation, command, s.Name, v1alpha1.GateObservation), maxMessage)
+		"runs it, or if you override gate %s with `%s --wave %s --gate %s --reason TEXT`", s.Name,
+		s.observation.Evidence, v1alpha1.GateObservation, command, s.Name, v1alpha1.GateObservation), maxMessage)
 }

@@ -166,8 +166,8 @@ func (w *Watcher) installs(ctx context.Context, which func(*v1alpha1.OperatorIns
 	}
 	var requests []reconcile.Request
 	for i := range installs.Items {
-		if which(&installs.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&installs.Items[i])})
+		if oi := &installs.Items[i]; which(oi) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(oi)})
 		}
 	}
 	return requests

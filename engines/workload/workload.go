@@ -47,9 +47,9 @@ const (
 	maxTermination = 200
 )
 
-// Problems says why the replicas of a Deployment are not available: at most MaxProblems, those first that
-// keep pods from existing, then those that keep most pods from running. What changes while the cause stays, such as the names of pods, counts of restarts and times until the
-// next attempt, is left out: each change would be written to the hub.
+// Problems says why the replicas of a Deployment are not available: at most MaxProblems, those first that keep pods
+// from existing, then those that keep most pods from running. What changes while the cause stays, such as the names of
+// pods, counts of restarts and times until the next attempt, is left out: each change would be written to the hub.
 func Problems(d *appsv1.Deployment, pods []corev1.Pod) []v1alpha1.WorkloadProblem {
 	var all []v1alpha1.WorkloadProblem
 	for _, c := range d.Status.Conditions {
@@ -114,11 +114,13 @@ func isReady(p *corev1.Pod) bool {
 func ofPod(d *appsv1.Deployment, p *corev1.Pod) []v1alpha1.WorkloadProblem {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return []v1alpha1.WorkloadProblem{problem(d, "", v1alpha1.ProblemUnschedulable, cmp.Or(c.Message, c.Reason))}
+			message := cmp.Or(c.Message, c.Reason)
+			return []v1alpha1.WorkloadProblem{problem(d, "", v1alpha1.ProblemUnschedulable, message)}
 		}
 	}
 	if p.Status.Phase == corev1.PodFailed { // such as one that its node evicted
-		return []v1alpha1.WorkloadProblem{problem(d, "", v1alpha1.ProblemContainerFailed, joined(p.Status.Reason, p.Status.Message))}
+		message := joined(p.Status.Reason, p.Status.Message)
+		return []v1alpha1.WorkloadProblem{problem(d, "", v1alpha1.ProblemContainerFailed, message)}
 	}
 	var all []v1alpha1.WorkloadProblem
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {

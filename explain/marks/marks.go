@@ -68,12 +68,11 @@ func Words() []string {
 type Set map[Mark][]string
 
 func (s Set) add(m Mark, about string) {
-	switch {
-	case about == "":
+	if about == "" {
 		s[m] = []string{}
-	default:
-		s[m] = append(s[m], about)
+		return
 	}
+	s[m] = append(s[m], about)
 }
 
 // HasAny tells whether the set has one of the marks. Without marks every set has.

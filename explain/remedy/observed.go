@@ -123,8 +123,8 @@ func workloads() []Remedy {
 			do("Correct what the message names: often a ResourceQuota, a missing ServiceAccount, or an admission " +
 				"webhook that refuses the pod.")}, Next: "Kubernetes tries to create the pod again, with a growing " +
 			"delay."},
-		{Reason: PodsNotRead, Means: "The agent could not read the operator's pods, so it is not known why they are not " +
-			"available.", Do: []Action{
+		{Reason: PodsNotRead, Means: "The agent could not read the operator's pods, so it is not known why they " +
+			"are not available.", Do: []Action{
 			do("If the message says that it is forbidden, upgrade the agent's chart: its role has to list pods."),
 			run("Look at the pods", "kubectl -n NAMESPACE get pods")},
 			Next: "The agent reads them again within half a minute."},

@@ -473,10 +473,10 @@ func cluster() []Remedy {
 			run("Delete the other Subscription. Its ClusterServiceVersion stays",
 				"kubectl -n NAMESPACE delete subscription.operators.coreos.com NAME"),
 			do("Or set another spec.install.namespace in the ManagedOperator.")}, Next: tried},
-		{Reason: v1alpha1.ReasonInstalledElsewhere, Means: "OLM would have to run the operator a second time on " +
-			"a cluster where one of the two watches all namespaces, and fails the second one. The first one is on the " +
-			"cluster already, or an older ManagedOperator installs it there; it may be of another package that " +
-			"provides the same API. The message names it.", Do: []Action{
+		{Reason: v1alpha1.ReasonInstalledElsewhere, Means: "OLM would have to run the operator a second " +
+			"time on a cluster where one of the two watches all namespaces, and fails the second one. The first one " +
+			"is on the cluster already, or an older ManagedOperator installs it there; it may be of another package " +
+			"that provides the same API. The message names it.", Do: []Action{
 			do("If the first one is on the cluster already: remove it there, or set spec.install.namespace of the " +
 				"ManagedOperator to its namespace to take it over."),
 			do("For two ManagedOperators: set spec.install.mode of both to OwnNamespace, or change the cluster " +
@@ -520,10 +520,12 @@ func olmStages() []Remedy {
 			do("Check that the cluster can pull the image that the message names, and that OLM has the pull secret.")},
 			Next: "The agent tries it again, with a growing delay."},
 		{Reason: v1alpha1.ReasonRequirementsNotMet, Means: "The ClusterServiceVersion waits for an API, a CRD or a " +
-			"permission that the cluster does not have, or has lost a CRD, an account or a permission that came with it.",
+			"permission that the cluster does not have, or has lost a CRD, an account or a permission that came with " +
+			"it.",
 			Do: []Action{
-				run("If the message says that it was lost, have OLM install it again. Custom resources that still exist are "+
-					"kept, those of a deleted CRD are gone", "kubectl -n NAMESPACE delete clusterserviceversion NAME"),
+				run("If the message says that it was lost, have OLM install it again. Custom resources that still "+
+					"exist are kept, those of a deleted CRD are gone",
+					"kubectl -n NAMESPACE delete clusterserviceversion NAME"),
 				run("Otherwise provide what the message names. This lists every requirement",
 					"bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE")},
 			Next: "OLM continues as soon as the requirements are met."},
@@ -538,8 +540,8 @@ func olmStages() []Remedy {
 
 func installed() []Remedy {
 	return []Remedy{
-		{Reason: v1alpha1.ReasonInSync, Means: "The ClusterServiceVersion and its Deployments are those of the admitted bundle, as " +
-			"configured."},
+		{Reason: v1alpha1.ReasonInSync, Means: "The ClusterServiceVersion and its Deployments are those of the " +
+			"admitted bundle, as configured."},
 		{Reason: v1alpha1.ReasonDrifted, Means: "Somebody changed what OLM installed. The message names the fields " +
 			"that differ.", Do: []Action{
 			do("Undo the change on the cluster, or set spec.install.drift of the ManagedOperator to Correct to have " +

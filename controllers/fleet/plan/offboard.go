@@ -21,6 +21,29 @@ import (
 // DefaultOffboardingTimeout is that of a FleetCluster that names none.
 const DefaultOffboardingTimeout = 24 * time.Hour
 
+// removeOperators plans the next step for each operator of a cluster that leaves, and returns those that cannot be
+// uninstalled, those that wait because the cluster is paused, and those that are let go.
+func removeOperators(in Input, d *Decision, policy v1alpha1.RemovalPolicy, reach removal.Reach, isPaused bool) (
+	blocked, paused, released []Operator) {
+	for _, o := range in.Operators {
+		o.Paused = isPaused
+		step, due := removal.Next(o.Install, policy, reach)
+		if due {
+			d.Removals = append(d.Removals, step)
+		}
+		if step.Release {
+			released = append(released, o)
+		}
+		switch {
+		case removal.WaitsForPause(o.Install, policy, reach):
+			paused = append(paused, o)
+		case removal.Blocked(o.Install, policy, reach):
+			blocked = append(blocked, o)
+		}
+	}
+	return blocked, paused, released
+}
+
 // offboard takes a cluster out of the fleet. Nothing that was not made for it is
 // deleted. What its agent has not released by the deadline, the hub releases.
 func offboard(in Input, d *Decision) {
@@ -47,23 +70,7 @@ func offboard(in Input, d *Decision) {
 	if isPaused && reach == removal.Gone {
 		policy = v1alpha1.RemovalOrphan // an agent that reports could uninstall what is about to be released
 	}
-	var blocked, paused, released []Operator
-	for _, o := range in.Operators {
-		o.Paused = isPaused
-		step, due := removal.Next(o.Install, policy, reach)
-		if due {
-			d.Removals = append(d.Removals, step)
-		}
-		if step.Release {
-			released = append(released, o)
-		}
-		switch {
-		case removal.WaitsForPause(o.Install, policy, reach):
-			paused = append(paused, o)
-		case removal.Blocked(o.Install, policy, reach):
-			blocked = append(blocked, o)
-		}
-	}
+	blocked, paused, released := removeOperators(in, d, policy, reach, isPaused)
 	if len(released) > 0 {
 		d.LeftBehind = leftBehind(in, released)
 	}
@@ -115,8 +122,8 @@ func summarizeLeaving(in Input, blocked, paused []Operator) conditions.Summary {
 	switch {
 	case len(paused) > 0:
 		return waiting(v1alpha1.ReasonClusterPaused, fmt.Sprintf(
-			"the cluster is paused, so %s is not uninstalled: set spec.paused to false, or have its source resumed; or "+
-				"set spec.offboarding to Orphan to leave the operators as they are. %s", names(paused), until))
+			"the cluster is paused, so %s is not uninstalled: set spec.paused to false, or have its source resumed; "+
+				"or set spec.offboarding to Orphan to leave the operators as they are. %s", names(paused), until))
 	case len(blocked) > 0 && in.Lease.IsOnline(in.Now):
 		return stalled(v1alpha1.ReasonAPIServerUnreachable, fmt.Sprintf(
 			"the agent cannot reach the API server of its own cluster, so %s cannot be uninstalled: repair the "+

@@ -74,7 +74,7 @@ func (in Input) lost() *finding {
 	}
 	var all []string
 	for _, name := range in.Cluster.Undefined {
-		all = append(all, fmt.Sprintf("CustomResourceDefinition %s (deleted, and with it all its custom resources)", name))
+		all = append(all, "CustomResourceDefinition "+name+" (deleted, and with it all its custom resources)")
 	}
 	if csv.Phase == string(operatorsv1alpha1.CSVPhasePending) {
 		for _, what := range csv.Lost {
@@ -90,8 +90,8 @@ func (in Input) lost() *finding {
 	}
 	stalled := len(in.Cluster.Undefined) > 0 || in.Now.Sub(csv.Since) >= requirementsGrace
 	return &finding{stalled: stalled, reason: v1alpha1.ReasonRequirementsNotMet, recheck: recheckProblem,
-		message: fmt.Sprintf("%s has lost what came with it: %s. OLM makes it again when ClusterServiceVersion %s/%s is "+
-			"deleted: the operator is installed again then, and the custom resources that still exist are kept.",
+		message: fmt.Sprintf("%s has lost what came with it: %s. OLM makes it again when ClusterServiceVersion %s/%s "+
+			"is deleted: the operator is installed again then, and the custom resources that still exist are kept.",
 			csv.Name, strings.Join(all, "; "), in.Install.Spec.Admission.Release.TargetNamespace(), csv.Name)}
 }
 

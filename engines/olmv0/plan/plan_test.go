@@ -1095,7 +1095,8 @@ func TestReportedProblems(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			const want = "ImagePull of container manager: the image example.com/echo:v9 cannot be pulled."
-			if ready := conditions.Get(status.Conditions, v1alpha1.ConditionReady); !strings.HasSuffix(ready.Message, want) {
+			ready := conditions.Get(status.Conditions, v1alpha1.ConditionReady)
+			if !strings.HasSuffix(ready.Message, want) {
 				t.Errorf("%q does not end with %q", ready.Message, want)
 			}
 			in.Cluster.Deployments[0].Problems = nil

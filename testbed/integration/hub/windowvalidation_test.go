@@ -63,7 +63,8 @@ func TestChangeWindowStatus(t *testing.T) {
 	window := func(name, zone string) *v1alpha1.ChangeWindow {
 		return &v1alpha1.ChangeWindow{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChangeWindowSpec{
 			Type: v1alpha1.WindowAllow, Start: "2026-01-05T22:00:00", Duration: metav1.Duration{Duration: time.Hour},
-			TimeZone: zone, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"windows": "status"}}}}
+			TimeZone:        zone,
+			ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"windows": "status"}}}}
 	}
 	cluster := fleetCluster("zoned")
 	cluster.Labels = map[string]string{"windows": "status"}

@@ -67,21 +67,26 @@ func Command(env *command.Env) *cobra.Command {
 			if a.HasPrometheus(&from) && in.Install != nil {
 				in.Budgets, in.BudgetsErr = a.readBudgets(c.Context(), &from, &in)
 			}
-			e := explain.Install(in)
-			if !out.Table() {
-				return out.Value(a.Streams.Out, e)
-			}
-			if text := marks.Install(in.Cluster, in.Install).Details(); text != "" {
-				a.Say("%s\n", a.Style().Paint(term.Warn, "Marks: "+text))
-			}
-			a.Say("%s", term.Explanation(in.Operator.Name+" on "+in.Cluster.Name, e, in.Now, a.Style()))
-			return nil
+			return a.print(&out, in)
 		},
 	}
 	target.Add(c)
 	from.Add(c)
 	out.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
+}
+
+// print prints the explanation, as a table with the marks of the cluster and the operator on it.
+func (a *app) print(out *command.Output, in explain.InstallInput) error {
+	e := explain.Install(in)
+	if !out.Table() {
+		return out.Value(a.Streams.Out, e)
+	}
+	if text := marks.Install(in.Cluster, in.Install).Details(); text != "" {
+		a.Say("%s\n", a.Style().Paint(term.Warn, "Marks: "+text))
+	}
+	a.Say("%s", term.Explanation(in.Operator.Name+" on "+in.Cluster.Name, e, in.Now, a.Style()))
+	return nil
 }
 
 // whyInput reads the chain on the hub.
