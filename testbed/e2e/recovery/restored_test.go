@@ -86,11 +86,14 @@ func (f *fixture) believed(cluster string, since time.Time) {
 	f.online(cluster, true)
 }
 
-// rollOut approves the rollout of a version, and waits until all clusters run it.
+// rollOut approves the rollout of a version, and waits until all clusters run it. The hub may have to start it once
+// more meanwhile, where it finds what clusters keep.
 func (f *fixture) rollOut(version string) {
 	f.t.Helper()
-	f.gated(version)
-	f.bellwether("rollout", "approve", name, "--reason", "the canary is fine")
+	f.until("the rollout of "+version+" is approved", func(ctx context.Context) error {
+		_, err := f.p.Bellwether(ctx, "rollout", "approve", name, "--reason", "the canary is fine")
+		return err
+	})
 	f.runs(version, version)
 	f.says(v1alpha1.ReasonSucceeded)
 }
