@@ -101,10 +101,13 @@ spec:
 
 const dashboard = "{apiVersion: v1, kind: ConfigMap, metadata: {name: board, labels: {grafana_dashboard: '1'}}}"
 
-func score(t *testing.T, csv, crd, dashboard string) Card {
+func score(t *testing.T, manifests ...string) Card {
 	t.Helper()
-	b, err := bundles.FromManifests([][]byte{[]byte(csv), []byte(crd), []byte(dashboard)},
-		map[string]string{registryv1.AnnotationPackage: "db"})
+	var texts [][]byte
+	for _, m := range manifests {
+		texts = append(texts, []byte(m))
+	}
+	b, err := bundles.FromManifests(texts, map[string]string{registryv1.AnnotationPackage: "db"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +188,29 @@ func TestEachSignal(t *testing.T) {
 				t.Errorf("no test takes %s away", check.id)
 			}
 		}
+	}
+}
+
+// TestRolesAmongTheManifestsAreSeen grants by a ClusterRole what the ClusterServiceVersion granted.
+func TestRolesAmongTheManifestsAreSeen(t *testing.T) {
+	csv, rules, found := strings.Cut(everything, "      clusterPermissions:\n      - serviceAccountName: db\n        rules:\n")
+	if !found {
+		t.Fatal("the ClusterServiceVersion grants nothing")
+	}
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: db}\nrules:\n" +
+		strings.ReplaceAll(rules, "        - ", "- ")
+	const binding = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: db}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: db}
+subjects: [{kind: ServiceAccount, name: db, namespace: db}]
+`
+	if bound := score(t, csv, everyCRD, dashboard, role, binding); bound.Shown != AutoPilot || bound.Next() != nil {
+		t.Errorf("with a role that is bound it shows %v, and %d signals are missing", bound.Shown, len(bound.Next()))
+	}
+	if unbound := score(t, csv, everyCRD, dashboard, role); unbound.Shown >= AutoPilot {
+		t.Errorf("with a role that nobody has it shows %v", unbound.Shown)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -301,9 +302,23 @@ func TestDependencies(t *testing.T) {
 			for i := range tc.kinds {
 				needs(t, p.Bundles[name(1)], tc.kinds[i], tc.values[i])
 			}
-			v, err := view.Build(view.Input{Package: p, Next: name(1), Others: tc.others, Present: tc.present})
+			in := view.Input{Package: p, Next: name(1), Others: tc.others, Present: tc.present}
+			v, err := view.Build(in)
 			if err != nil {
 				t.Fatal(err)
+			}
+			pulled, err := view.Dependencies(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What is on the cluster already is served by its name alone, so nobody needs its manifests.
+			var admitted []string
+			for _, names := range pulled {
+				admitted = append(admitted, names...)
+			}
+			admitted = slices.Sorted(slices.Values(append(admitted, name(1))))
+			if diff := cmp.Diff(tc.admitted, admitted); diff != "" {
+				t.Errorf("bundles whose manifests are asked for: %s", diff)
 			}
 			var got []string
 			for _, served := range v.Packages {
