@@ -261,7 +261,7 @@ func installFaults() map[string]fault {
 				"CustomResourceDefinition echoes is lost")
 			in.Downstream = nil
 			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
-		}, Failed, v1alpha1.ReasonRequirementsNotMet, "", "delete clusterserviceversion echo-operator.v1.1.0"},
+		}, Failed, v1alpha1.ReasonRequirementsNotMet, "", "bellwether operator repair prod-1 echo -n fleet --cluster-kubeconfig FILE"},
 		"alert beside its cause": {func(in *InstallInput) {
 			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
 			set(&in.Install.Status.Conditions, v1alpha1.ConditionDrifted, true, v1alpha1.ReasonDrifted, "an image")

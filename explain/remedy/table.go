@@ -525,7 +525,7 @@ func olmStages() []Remedy {
 			Do: []Action{
 				run("If the message says that it was lost, have OLM install it again. Custom resources that still "+
 					"exist are kept, those of a deleted CRD are gone",
-					"kubectl -n NAMESPACE delete clusterserviceversion NAME"),
+					"bellwether operator repair CLUSTER OPERATOR --cluster-kubeconfig FILE"),
 				run("Otherwise provide what the message names. This lists every requirement",
 					"bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE")},
 			Next: "OLM continues as soon as the requirements are met."},
