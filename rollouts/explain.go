@@ -49,7 +49,7 @@ func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 		n    int32
 		what string
 	}{
-		{c.Failed, "failed"}, {c.Deferred, "deferred until they are back"},
+		{c.Failed, "failed"}, {c.Deferred, "deferred"},
 		{c.InProgress, "in progress"}, {c.Pending, "joined late and wait for their turn"},
 	} {
 		if rest.n > 0 {

@@ -309,10 +309,10 @@ func rollout() []Remedy {
 			run("Approve the wave. This needs the verb approve on operatorrollouts",
 				"bellwether rollout approve ROLLOUT --reason TEXT")},
 			Next: "The wave starts as soon as it is approved."},
-		{Reason: v1alpha1.ReasonSoaking, Means: "All clusters of the wave are updated, and the wave is observed for " +
-			"its soak time.", Next: "The next wave starts when the soak time has passed."},
-		{Reason: v1alpha1.ReasonVerifying, Means: "All clusters of the wave are updated, and a gate that measures " +
-			"them has no verdict: its window is not over, or data is missing.", Do: []Action{
+		{Reason: v1alpha1.ReasonSoaking, Means: "No cluster of the wave is left to update, and the wave is observed " +
+			"for its soak time.", Next: "The next wave starts when the soak time has passed."},
+		{Reason: v1alpha1.ReasonVerifying, Means: "No cluster of the wave is left to update, and a gate that " +
+			"measures them has no verdict: its window is not over, or data is missing.", Do: []Action{
 			run("Show what is missing", "bellwether rollout get ROLLOUT"),
 			run("To go on without the verdict, override the gate. This needs the verb override on operatorrollouts",
 				"bellwether rollout override ROLLOUT --wave WAVE --gate GATE --reason TEXT")},
