@@ -175,8 +175,9 @@ func installLink(in InstallInput) Link {
 		l.Text = versionOf(install) + " is installed; " + l.Text
 	}
 	l.Links = installDetails(in, r)
-	if _, lost := Lost(install); lost && l.Reason == v1alpha1.ReasonRequirementsNotMet {
-		l.State = Failed // it was met when the release was installed, so nothing is on its way
+	if what, lost := Lost(install); lost && l.Reason == v1alpha1.ReasonRequirementsNotMet {
+		l.Text = versionOf(install) + " is installed; " + what // the remedy is below
+		l.State = Failed                                       // it was met when the release was installed, so nothing is on its way
 		l.remedies = []remedy.Action{{Text: "Have OLM install it again, which makes what is missing and keeps the " +
 			"custom resources that exist", Command: fmt.Sprintf("%s operator repair %s %s -n %s --cluster-kubeconfig FILE",
 			cmp.Or(in.Program, "bellwether"), in.Cluster.Name, in.Operator.Name, in.Operator.Namespace)}}
@@ -199,12 +200,13 @@ func installLink(in InstallInput) Link {
 }
 
 // Lost says what an install has lost of what came with it, as its agent reports it; lost is false where that is
-// nothing. OLM makes it again only with the ClusterServiceVersion.
+// nothing. OLM makes it again only with the ClusterServiceVersion. A requirement that something else has to provide,
+// such as the definition of another operator, did not come with it.
 func Lost(install *v1alpha1.OperatorInstall) (what string, lost bool) {
 	ready := conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady)
-	lost = install.DeletionTimestamp == nil && ready.Status == metav1.ConditionFalse &&
+	what, lost = strings.CutSuffix(ready.Message, install.RepairAdvice())
+	return withoutStop(what), lost && install.DeletionTimestamp == nil && ready.Status == metav1.ConditionFalse &&
 		ready.Reason == v1alpha1.ReasonRequirementsNotMet && hasSucceeded(install)
-	return withoutStop(ready.Message), lost
 }
 
 // hasSucceeded tells whether the admitted release was installed with its settings, now or before.

@@ -4,6 +4,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
@@ -18,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/freeze"
@@ -28,11 +32,11 @@ const repairLong = `Have OLM install an operator on a cluster again, where it ha
 OLM makes the accounts, permissions and CustomResourceDefinitions of an operator when it
 installs it, and not again when somebody deletes one. This command says what is lost, asks,
 deletes the operator's ClusterServiceVersion on the cluster, and waits until the agent reports
-that the operator runs again. Its pods start anew. Custom resources that still exist are kept;
+that the operator is Ready. Its pods start anew. Custom resources that still exist are kept;
 those of a deleted definition are gone.
 
-The agent has to report, and nothing may be frozen: it is the agent that has OLM install the
-release again. You need the cluster's kubeconfig, of a user who may delete
+The agent has to report, and the cluster must not be frozen: the agent approves what OLM
+installs. You need the cluster's kubeconfig, of a user who may delete
 ClusterServiceVersions in the operator's namespace.`
 
 // repair is one run of the command.
@@ -56,7 +60,7 @@ func (a *app) repairCommand() *cobra.Command {
 	}
 	r.target.Add(c)
 	r.confirmation.Add(c)
-	command.Timeout(c, &r.timeout, 10*time.Minute, "How long to wait until the operator runs again.")
+	command.Timeout(c, &r.timeout, 10*time.Minute, "How long to wait until the operator is Ready.")
 	command.Required(c, "cluster-kubeconfig")
 	return c
 }
@@ -70,26 +74,56 @@ func (a *app) repair(ctx context.Context, r *repair, cluster, operator string) e
 	if err != nil {
 		return err
 	}
-	on, err := r.target.Connect()
+	downstream, err := a.ConnectCluster(&r.target)
 	if err != nil {
 		return err
 	}
-	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	csv.Namespace = install.Spec.Admission.Release.TargetNamespace()
-	csv.Name = install.Spec.Admission.Release.Bundle
-	if err := on.Get(ctx, client.ObjectKeyFromObject(csv), csv); err != nil {
-		return fmt.Errorf("read ClusterServiceVersion %s on cluster %s: %w", csv.Name, cluster, err)
-	}
-	what, _ := explain.Lost(install)
-	if err := a.Confirm(r.confirmation, fmt.Sprintf("%s.\nThis deletes it on cluster %s, and waits until the operator "+
-		"runs again. Its pods start anew.\n", what, cluster)); err != nil {
+	csv, err := incompleteCSV(ctx, downstream, install)
+	if err != nil {
 		return err
 	}
-	if err := on.Delete(ctx, csv, client.Preconditions{UID: &csv.UID}); err != nil {
-		return fmt.Errorf("delete ClusterServiceVersion %s on cluster %s: %w", csv.Name, cluster, err)
+	lost, _ := explain.Lost(install)
+	if err := a.Confirm(r.confirmation, fmt.Sprintf("%s.\nThis deletes ClusterServiceVersion %s in namespace %s of "+
+		"cluster %s, and OLM installs the operator again.\nIts pods start anew, and custom resources that still exist "+
+		"are kept.\n", lost, csv.Name, csv.Namespace, cluster)); err != nil {
+		return err
 	}
-	a.Step("ClusterServiceVersion %s is deleted; OLM installs it again", csv.Name)
-	return a.awaitRepair(ctx, h, r, on, csv, install)
+	if err := downstream.Delete(ctx, csv, client.Preconditions{UID: &csv.UID}); err != nil {
+		return fmt.Errorf("delete ClusterServiceVersion %s/%s on cluster %s: %w", csv.Namespace, csv.Name, cluster, err)
+	}
+	a.Step("deleted ClusterServiceVersion %s/%s; OLM installs the operator again", csv.Namespace, csv.Name)
+	return a.awaitRepair(ctx, h, r, downstream, csv, install)
+}
+
+// incompleteCSV reads the ClusterServiceVersion of an install on its cluster. One that is complete there is an error:
+// then the kubeconfig leads to another cluster, or the operator was repaired meanwhile.
+func incompleteCSV(ctx context.Context, downstream client.Reader,
+	install *v1alpha1.OperatorInstall) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	cluster, csv := install.Spec.Cluster, &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Namespace = install.Spec.Admission.Release.TargetNamespace()
+	csv.Name = install.Spec.Admission.Release.Bundle
+	check := fmt.Sprintf("check that --cluster-kubeconfig is the one of cluster %s; otherwise the operator is being "+
+		"installed again already", cluster)
+	if err := downstream.Get(ctx, client.ObjectKeyFromObject(csv), csv); apierrors.IsNotFound(err) {
+		return nil, exit.Hintf(check, "there is no ClusterServiceVersion %s/%s on that cluster", csv.Namespace, csv.Name)
+	} else if err != nil {
+		return nil, fmt.Errorf("read ClusterServiceVersion %s/%s on cluster %s: %w", csv.Namespace, csv.Name, cluster, err)
+	}
+	complete := csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
+		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1",
+			Kind: "CustomResourceDefinition"}}
+		err := downstream.Get(ctx, client.ObjectKey{Name: owned.Name}, crd)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read CustomResourceDefinition %s on cluster %s: %w", owned.Name, cluster, err)
+		}
+		complete = complete && err == nil
+	}
+	if complete {
+		return nil, exit.Hintf(check, "ClusterServiceVersion %s/%s on that cluster is Succeeded, and each "+
+			"CustomResourceDefinition of it exists; nothing was deleted", csv.Namespace, csv.Name)
+	}
+	return csv, nil
 }
 
 // lostInstall returns the install of an operator on a cluster, if it has lost something and can be repaired now.
@@ -111,31 +145,31 @@ func (a *app) lostInstall(ctx context.Context, h *hub.Client, cluster, operator 
 	}
 	if _, lost := explain.Lost(install); !lost {
 		return nil, exit.Hintf(fmt.Sprintf("find out what is wrong with: %s why %s %s", a.Self, cluster, o.Name),
-			"operator %s on cluster %s has lost nothing that it came with, as its agent reports it", o.Name, cluster)
+			"nothing that came with operator %s is reported as lost on cluster %s", o.Name, cluster)
 	}
 	if !conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline) {
-		return nil, exit.Hintf("bring the agent of the cluster back first", "cluster %s does not report, and its agent is "+
-			"what has OLM install the operator again", cluster)
+		return nil, exit.Hintf(fmt.Sprintf("find out why with: %s why %s", a.Self, cluster), "the agent of cluster %s does "+
+			"not report, and it has to approve what OLM installs", cluster)
 	}
 	freezes, err := h.Freezes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read FleetFreezes: %w", err)
 	}
 	if f := freeze.Of(freezes, cluster); f != nil {
-		return nil, fmt.Errorf("cluster %s is frozen, so its agent would not have OLM install the operator again: %s",
-			cluster, freeze.Message(f))
+		return nil, fmt.Errorf("cluster %s is frozen, so its agent does not approve what OLM installs: %s", cluster,
+			freeze.Message(f))
 	}
 	return install, nil
 }
 
 // awaitRepair waits until OLM has installed another ClusterServiceVersion than the deleted one, and the agent reports
 // that the operator is Ready.
-func (a *app) awaitRepair(ctx context.Context, h *hub.Client, r *repair, on client.Reader,
+func (a *app) awaitRepair(ctx context.Context, h *hub.Client, r *repair, downstream client.Reader,
 	deleted *operatorsv1alpha1.ClusterServiceVersion, install *v1alpha1.OperatorInstall) error {
-	progress := a.Progress("waiting until operator " + install.Spec.Operator.Name + " runs again")
+	progress := a.Progress("waiting until operator " + install.Spec.Operator.Name + " is Ready")
 	err := hub.Poll(ctx, r.timeout, func() (bool, error) {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
-		if err := on.Get(ctx, client.ObjectKeyFromObject(deleted), csv); err != nil {
+		if err := downstream.Get(ctx, client.ObjectKeyFromObject(deleted), csv); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
 		if err := h.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
@@ -148,12 +182,14 @@ func (a *app) awaitRepair(ctx context.Context, h *hub.Client, r *repair, on clie
 	if errors.Is(err, context.DeadlineExceeded) {
 		ready := conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady)
 		return exit.Hintf(fmt.Sprintf("find out why with: %s why %s %s --cluster-kubeconfig FILE", a.Self,
-			install.Spec.Cluster, install.Spec.Operator.Name),
-			"the operator does not run again after %s: %s", r.timeout, phrase.OneLine(ready.Message))
+			install.Spec.Cluster, install.Spec.Operator.Name), "operator %s on cluster %s is not Ready %s after "+
+			"ClusterServiceVersion %s was deleted: %s", install.Spec.Operator.Name, install.Spec.Cluster,
+			term.Span(r.timeout), deleted.Name, cmp.Or(phrase.OneLine(ready.Message), "the agent has reported nothing"))
 	}
 	if err != nil {
-		return fmt.Errorf("wait until operator %s runs again: %w", install.Spec.Operator.Name, err)
+		return fmt.Errorf("wait until operator %s on cluster %s is Ready: %w", install.Spec.Operator.Name,
+			install.Spec.Cluster, err)
 	}
-	a.Step("operator %s runs again on cluster %s", install.Spec.Operator.Name, install.Spec.Cluster)
+	a.Step("operator %s is Ready on cluster %s", install.Spec.Operator.Name, install.Spec.Cluster)
 	return nil
 }
