@@ -15,6 +15,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines/workload"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
@@ -263,7 +264,7 @@ func problemLinks(install *v1alpha1.OperatorInstall) []Link {
 		text += ": " + cmp.Or(withoutStop(p.Message), p.Reason)
 		links = append(links, Link{State: cmp.Or(states[p.Reason], Failed), Reason: p.Reason, Text: text,
 			Evidence: []Evidence{{Object: reportedByInstall(install).object,
-				Field: fmt.Sprintf("status.problems[%d]", i), Observed: joined(p.Reason, p.Message)}}})
+				Field: fmt.Sprintf("status.problems[%d]", i), Observed: workload.Describe(p.Reason, p.Message)}}})
 	}
 	return links
 }
