@@ -455,7 +455,7 @@ func TestNext(t *testing.T) {
 				f.succeed(0)
 			},
 			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 1 " +
-				"of 4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask " +
+				"of 4 clusters were updated before; lift the block, or let the ManagedOperator ask " +
 				"for another version",
 		},
 		"blocked: clusters that stop do not abort it": {
@@ -466,7 +466,7 @@ func TestNext(t *testing.T) {
 				f.Installs[0].Stalled, f.Installs[1].Stalled = true, true
 			},
 			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 0 of " +
-				"4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask for " +
+				"4 clusters were updated before; lift the block, or let the ManagedOperator ask for " +
 				"another version",
 		},
 		"unblocked: it goes on": {

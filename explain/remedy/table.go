@@ -189,7 +189,9 @@ func catalogContent() []Remedy {
 				"from the blocked one. Where spec.version of the ManagedOperator is not set, it is used without any " +
 				"further action."),
 			do("If the block is a mistake, remove it where it was made: in spec.blocks of the OperatorCatalog, or " +
-				"with `bellwether catalog unblock` in the published catalog.")}},
+				"with `bellwether catalog unblock` in the published catalog."),
+			run("If the message says that it is held after a rollback, and it is good, release the hold",
+				"bellwether operator release-hold OPERATOR VERSION")}},
 		{Reason: v1alpha1.ReasonCatalogInvalid, Means: "The catalog was read and has an error. The last good catalog " +
 			"stays in use.", Do: []Action{
 			do("Correct the error, and publish the catalog again.")}, Next: noticed},

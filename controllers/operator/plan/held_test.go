@@ -366,7 +366,8 @@ func TestRunningRolloutOfHeldSettingsStops(t *testing.T) {
 	in.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Settings: running.Spec.Release.SettingsHash(),
 		Release: "of another channel", Rollout: "echo-9", Reason: "it was rolled back"}}
 	next := plan.Next(in)
-	want := &plan.Block{Rollout: running.Name, Reason: "settings of version 1.1.0 are held: it was rolled back"}
+	want := &plan.Block{Rollout: running.Name, Reason: "settings of version 1.1.0 are held: it was rolled back; " +
+		"change spec.install, or release the hold with `bellwether operator release-hold echo 1.1.0`"}
 	if diff := cmp.Diff(want, next.Block); diff != "" {
 		t.Errorf("block (-want +got):\n%s", diff)
 	}

@@ -259,6 +259,11 @@ func (p *pass) holdOfRelease(release v1alpha1.Release) (v1alpha1.VersionHold, bo
 }
 
 func (p *pass) heldMessage(h v1alpha1.VersionHold) string {
+	return fmt.Sprintf("%s%s: %s; %s", h, since(h.Since), reasonOf(h), p.endOfHold(h))
+}
+
+// endOfHold is what a person does about a hold.
+func (p *pass) endOfHold(h v1alpha1.VersionHold) string {
 	instead := "change spec.channel or spec.install"
 	switch {
 	case h.IsOfVersion():
@@ -266,8 +271,7 @@ func (p *pass) heldMessage(h v1alpha1.VersionHold) string {
 	case h.IsOfSettings():
 		instead = "change spec.install"
 	}
-	return fmt.Sprintf("%s%s: %s; %s, or release the hold with `%s`", h, since(h.Since), reasonOf(h), instead,
-		p.releaseCommand(h))
+	return fmt.Sprintf("%s, or release the hold with `%s`", instead, p.releaseCommand(h))
 }
 
 // releaseCommand is how a person releases exactly this hold.
