@@ -37,9 +37,21 @@ func Cluster(in ClusterInput) Explanation {
 	}
 	names := remedy.Names{Cluster: c.Name, Program: in.Program}
 	e := conclude(Subject{Kind: "FleetCluster", Name: c.Name}, append([]Link{cluster}, links...), names,
-		fmt.Sprintf("Cluster %s is online, and all %d operators on it are Ready.", c.Name, len(in.Installs)))
+		fmt.Sprintf("Cluster %s is online, and %s.", c.Name, allReady(len(in.Installs))))
 	e.Members = clusterMembers(in)
 	return e
+}
+
+// allReady says that the operators of a cluster are Ready.
+func allReady(operators int) string {
+	switch operators {
+	case 0:
+		return "no operator is managed on it"
+	case 1:
+		return "the operator on it is Ready"
+	default:
+		return fmt.Sprintf("all %d operators on it are Ready", operators)
+	}
 }
 
 func installsOf(in ClusterInput) []Link {

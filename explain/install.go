@@ -15,6 +15,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines/workload"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
@@ -175,11 +176,12 @@ func installLink(in InstallInput) Link {
 		l.Text = versionOf(install) + " is installed; " + l.Text
 	}
 	l.Links = installDetails(in, r)
-	if l.Reason == v1alpha1.ReasonRequirementsNotMet && hasSucceeded(install) {
-		l.State = Failed // it was met when the release was installed, so nothing is on its way
+	if what, lost := Lost(install); lost && l.Reason == v1alpha1.ReasonRequirementsNotMet {
+		l.Text = versionOf(install) + " is installed; " + what // the remedy is below
+		l.State = Failed                                       // it was met when the release was installed, so nothing is on its way
 		l.remedies = []remedy.Action{{Text: "Have OLM install it again, which makes what is missing and keeps the " +
-			"custom resources that exist", Command: fmt.Sprintf("kubectl -n %s delete clusterserviceversion %s",
-			in.names().Namespace, install.Spec.Admission.Release.Bundle)}}
+			"custom resources that exist", Command: fmt.Sprintf("%s operator repair %s %s -n %s --cluster-kubeconfig FILE",
+			cmp.Or(in.Program, "bellwether"), in.Cluster.Name, in.Operator.Name, in.Operator.Namespace)}}
 	}
 	switch {
 	case staleSince(in.Cluster) != nil:
@@ -196,6 +198,16 @@ func installLink(in InstallInput) Link {
 			Text: "the operator is being removed from cluster " + in.Cluster.Name}}, l.Links...)
 	}
 	return l
+}
+
+// Lost says what an install has lost of what came with it, as its agent reports it; lost is false where that is
+// nothing. OLM makes it again only with the ClusterServiceVersion. A requirement that something else has to provide,
+// such as the definition of another operator, did not come with it.
+func Lost(install *v1alpha1.OperatorInstall) (what string, lost bool) {
+	ready := conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady)
+	what, lost = strings.CutSuffix(ready.Message, install.RepairAdvice())
+	return withoutStop(what), lost && install.DeletionTimestamp == nil && ready.Status == metav1.ConditionFalse &&
+		ready.Reason == v1alpha1.ReasonRequirementsNotMet && hasSucceeded(install)
 }
 
 // hasSucceeded tells whether the admitted release was installed with its settings, now or before.
@@ -252,7 +264,7 @@ func problemLinks(install *v1alpha1.OperatorInstall) []Link {
 		text += ": " + cmp.Or(withoutStop(p.Message), p.Reason)
 		links = append(links, Link{State: cmp.Or(states[p.Reason], Failed), Reason: p.Reason, Text: text,
 			Evidence: []Evidence{{Object: reportedByInstall(install).object,
-				Field: fmt.Sprintf("status.problems[%d]", i), Observed: joined(p.Reason, p.Message)}}})
+				Field: fmt.Sprintf("status.problems[%d]", i), Observed: workload.Describe(p.Reason, p.Message)}}})
 	}
 	return links
 }

@@ -258,10 +258,17 @@ func installFaults() map[string]fault {
 		}, Failed, v1alpha1.ReasonInvalidSpec, "", "spec.clusterSelector is invalid"},
 		"definition deleted": {func(in *InstallInput) {
 			stall(&in.Install.Status.Conditions, v1alpha1.ReasonRequirementsNotMet,
-				"CustomResourceDefinition echoes is lost")
+				"echo-operator.v1.1.0 has lost what came with it: CustomResourceDefinition echoes. "+
+					in.Install.RepairAdvice())
 			in.Downstream = nil
 			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
-		}, Failed, v1alpha1.ReasonRequirementsNotMet, "", "delete clusterserviceversion echo-operator.v1.1.0"},
+		}, Failed, v1alpha1.ReasonRequirementsNotMet, "",
+			"bellwether operator repair prod-1 echo -n fleet --cluster-kubeconfig FILE"},
+		"definition of another operator deleted": {func(in *InstallInput) {
+			stall(&in.Install.Status.Conditions, v1alpha1.ReasonRequirementsNotMet,
+				"echo-operator.v1.1.0 needs what the cluster does not have: CustomResourceDefinition certificates.")
+			in.Downstream = nil
+		}, Failed, v1alpha1.ReasonRequirementsNotMet, "", "CustomResourceDefinition certificates"},
 		"alert beside its cause": {func(in *InstallInput) {
 			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
 			set(&in.Install.Status.Conditions, v1alpha1.ConditionDrifted, true, v1alpha1.ReasonDrifted, "an image")

@@ -37,11 +37,18 @@ func Rollout(in RolloutInput) Explanation {
 		Package: r.Spec.Release.Package, Namespace: r.Spec.Release.TargetNamespace(), Program: in.Program,
 		Cluster: firstFailed(members)}
 	chain := append([]Link{l}, memberLinks(in, members)...)
-	e := conclude(Subject{Kind: "OperatorRollout", Namespace: r.Namespace, Name: r.Name}, chain, names, fmt.Sprintf(
-		"All %d clusters run %s and are Ready; nothing is "+
-			"pending.", r.Status.Clusters.Succeeded, r.Spec.Release.Version))
+	e := conclude(Subject{Kind: "OperatorRollout", Namespace: r.Namespace, Name: r.Name}, chain, names, allRun(
+		r.Status.Clusters.Succeeded, r.Spec.Release.Version))
 	e.Members = members
 	return e
+}
+
+// allRun is the summary of a rollout that is done.
+func allRun(clusters int32, version string) string {
+	if clusters == 1 {
+		return fmt.Sprintf("The cluster runs %s and is Ready; nothing is pending.", version)
+	}
+	return fmt.Sprintf("All %d clusters run %s and are Ready; nothing is pending.", clusters, version)
 }
 
 func reportedByRollout(r *v1alpha1.OperatorRollout) reported {

@@ -4,7 +4,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -118,33 +117,19 @@ func containerLink(object string, c corev1.ContainerStatus) (l Link, bad bool) {
 		if reason == remedy.NotReadyYet { // such as ContainerCreating or PodInitializing
 			l.State = Progressing
 		}
-		l.Text = fmt.Sprintf("container %s waits: %s", c.Name, joined(c.State.Waiting.Reason, c.State.Waiting.Message))
+		l.Text = fmt.Sprintf("container %s waits: %s", c.Name, workload.Describe(c.State.Waiting.Reason, c.State.Waiting.Message))
 	case c.State.Terminated != nil:
 		l.Text = fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode,
-			joined(c.State.Terminated.Reason, c.State.Terminated.Message))
+			workload.Describe(c.State.Terminated.Reason, c.State.Terminated.Message))
 	default:
 		l.Text = fmt.Sprintf("container %s runs and is not ready", c.Name)
 	}
 	if last := c.LastTerminationState.Terminated; last != nil {
 		l.Text += fmt.Sprintf("; it ended before with exit code %d (%d restarts): %s", last.ExitCode, c.RestartCount,
-			joined(last.Reason, last.Message))
+			workload.Describe(last.Reason, last.Message))
 	}
 	l.Evidence = []Evidence{{Object: object, Field: "container " + c.Name, Observed: l.Text}}
 	return l, true
-}
-
-// maxTermination cuts the message of a container that ended, which may be a log.
-const maxTermination = 200
-
-func joined(reason, message string) string {
-	message = phrase.OneLine(message)
-	if runes := []rune(message); len(runes) > maxTermination {
-		message = string(runes[:maxTermination]) + "…"
-	}
-	if reason == "" || message == "" {
-		return cmp.Or(reason, message, "no message")
-	}
-	return reason + ": " + message
 }
 
 // Cause is the link furthest below this one, itself included, that is at least as bad.

@@ -49,7 +49,7 @@ func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 		n    int32
 		what string
 	}{
-		{c.Failed, "failed"}, {c.Deferred, "deferred until they are back"},
+		{c.Failed, "failed"}, {c.Deferred, "deferred"},
 		{c.InProgress, "in progress"}, {c.Pending, "joined late and wait for their turn"},
 	} {
 		if rest.n > 0 {
@@ -69,7 +69,7 @@ func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 func (p *pass) explainBlock(status v1alpha1.OperatorRolloutStatus) string {
 	c := status.Clusters
 	return fmt.Sprintf("%s is blocked: %s; nobody else is admitted, %d of %d clusters were updated before; lift the "+
-		"block in the catalog, or let the ManagedOperator ask for another version",
+		"block, or let the ManagedOperator ask for another version",
 		p.in.Rollout.Spec.Release.Version, p.in.Rollout.Spec.Blocked, c.Succeeded, c.Total-c.Removed)
 }
 

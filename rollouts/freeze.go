@@ -25,12 +25,11 @@ func (p *pass) freeze() Decision {
 		d.Status, d.Standing, d.Reason = status, Stuck, v1alpha1.ReasonNoClusters
 		return d
 	}
-	writable, first := p.writable()
+	writable, held := p.writable()
 	if len(writable) == 0 {
-		status.Message = fmt.Sprintf("none of %s can be written to: %s", phrase.Count(len(p.selected), "cluster"),
-			first.Message)
+		status.Message = phrase.Truncate("no cluster can be given a wave: "+listHeld(held, cannotBeWritten), maxMessage)
 		d.Status, d.Standing, d.Reason = status, Stuck, v1alpha1.ReasonClusterNotWritable
-		d.RecheckAfter = max(first.Until.Sub(p.in.Now), recheckPlanning)
+		d.RecheckAfter = max(firstEnd(held).Sub(p.in.Now), recheckPlanning)
 		return d
 	}
 	assigned := assign(p.waves, writable)
@@ -39,9 +38,8 @@ func (p *pass) freeze() Decision {
 	if len(d.Actions) > 0 || !p.in.Live {
 		status.Message = fmt.Sprintf("freezing the membership: %d of %d clusters have their wave",
 			len(writable)-len(d.Actions), len(p.selected))
-		if first != nil {
-			status.Message += fmt.Sprintf("; %s cannot be written to: %s",
-				phrase.Count(len(p.selected)-len(writable), "cluster"), first.Message)
+		if len(held) > 0 {
+			status.Message = phrase.Truncate(status.Message+"; "+listHeld(held, cannotBeWritten), maxMessage)
 		}
 		d.Actions = d.Actions[:min(len(d.Actions), MaxAssignments)]
 		d.Status, d.RecheckAfter = status, recheckPlanning
@@ -58,18 +56,18 @@ func (p *pass) freeze() Decision {
 	return frozen
 }
 
-// writable returns the selected clusters that can be written to, and the first hold of
-// those that cannot.
-func (p *pass) writable() (clusters []Cluster, first *Hold) {
+const cannotBeWritten = "cannot be written to"
+
+// writable returns the selected clusters that can be written to, and those that cannot.
+func (p *pass) writable() (clusters []Cluster, held []heldCluster) {
 	for _, c := range p.selected {
-		h := p.notWritable(c)
-		if h == nil {
+		if h := p.notWritable(c); h != nil {
+			held = append(held, heldCluster{c.Name, *h})
+		} else {
 			clusters = append(clusters, c)
-		} else if first == nil {
-			first = h
 		}
 	}
-	return clusters, first
+	return clusters, held
 }
 
 // misplaced are the assignments that the labels do not show yet. An install

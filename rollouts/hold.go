@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -218,8 +219,7 @@ func (m member) isHeld() bool {
 // explainHeld says what the wave waits for, where all that is left to admit is
 // held back: for each hold, which clusters it is about.
 func (s *waveState) explainHeld(w v1alpha1.WaveStatus) (reason, message string) {
-	var order []string
-	names := map[string][]string{}
+	var held []heldCluster
 	for _, m := range s.members {
 		if m.Class != ClassPending {
 			continue
@@ -227,31 +227,55 @@ func (s *waveState) explainHeld(w v1alpha1.WaveStatus) (reason, message string) 
 		if !m.isHeld() {
 			return "", ""
 		}
-		if reason == "" {
-			reason = m.hold.Reason
-		}
-		if names[m.hold.Message] == nil {
-			order = append(order, m.hold.Message)
-		}
-		names[m.hold.Message] = append(names[m.hold.Message], m.Cluster)
+		held = append(held, heldCluster{m.Cluster, *m.hold})
 	}
-	if len(order) == 0 {
+	if len(held) == 0 {
 		return "", ""
 	}
+	reason = held[0].Reason
 	if w.InProgress > 0 {
 		reason = v1alpha1.ReasonProgressing
 	}
-	text := s.explainProgress(w)
-	for i, hold := range order {
+	return reason, phrase.Truncate(s.explainProgress(w)+"; "+listHeld(held, "not admitted now"), maxMessage)
+}
+
+// heldCluster is a cluster and what holds it back.
+type heldCluster struct {
+	cluster string
+	Hold
+}
+
+// firstEnd is when the first of the holds ends; zero where none has an end.
+func firstEnd(held []heldCluster) time.Time {
+	var first time.Time
+	for _, h := range held {
+		if !h.Until.IsZero() && (first.IsZero() || h.Until.Before(first)) {
+			first = h.Until
+		}
+	}
+	return first
+}
+
+// listHeld says for each hold which clusters it is about; how is what they are, such as "not admitted now".
+func listHeld(held []heldCluster, how string) string {
+	var order, texts []string
+	clusters := map[string][]string{}
+	for _, h := range held {
+		if clusters[h.Message] == nil {
+			order = append(order, h.Message)
+		}
+		clusters[h.Message] = append(clusters[h.Message], h.cluster)
+	}
+	for i, message := range order {
 		if i == maxNamed {
-			text += fmt.Sprintf("; others are not admitted now for %s", phrase.Count(len(order)-i, "more reason"))
+			texts = append(texts, fmt.Sprintf("others %s for %s", how, phrase.Count(len(order)-i, "more reason")))
 			break
 		}
-		clusters := names[hold]
-		text += fmt.Sprintf("; %s not admitted now (%s): %s", phrase.Count(len(clusters), "cluster"),
-			phrase.First(clusters, maxNamed), hold)
+		names := clusters[message]
+		texts = append(texts, fmt.Sprintf("%s %s (%s): %s", phrase.Count(len(names), "cluster"), how,
+			phrase.First(names, maxNamed), message))
 	}
-	return reason, phrase.Truncate(text, maxMessage)
+	return strings.Join(texts, "; ")
 }
 
 // notAfter is when an action must not be carried out any more; zero if never.

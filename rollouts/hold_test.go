@@ -293,7 +293,7 @@ func TestClustersThatCannotBeWritten(t *testing.T) {
 		"planning leaves them out": {
 			given: func(f *fixture) { f.unplanned(); f.refuseWrites(3) },
 			want: "Assign a to one, Assign b to one, Assign c to two, Pending: freezing the membership: 0 of 4 " +
-				"clusters have their wave; 1 cluster cannot be written to: quota exceeded",
+				"clusters have their wave; 1 cluster cannot be written to (d): quota exceeded",
 		},
 		"and does not wait for them": {
 			given: func(f *fixture) { f.unplanned(0, 1, 2); f.refuseWrites(3) },
@@ -302,7 +302,17 @@ func TestClustersThatCannotBeWritten(t *testing.T) {
 		},
 		"there are no others": {
 			given: func(f *fixture) { f.unplanned(); f.refuseWrites(0, 1, 2, 3) },
-			want:  "Pending: none of 4 clusters can be written to: quota exceeded",
+			want: "Pending: no cluster can be given a wave: 4 clusters cannot be written to (a, b, c, d): quota " +
+				"exceeded",
+		},
+		"for different reasons": {
+			given: func(f *fixture) {
+				f.unplanned()
+				f.refuseWrites(0, 1, 2, 3)
+				f.Clusters[1].Holds[0].Message = "the namespace is being deleted"
+			},
+			want: "Pending: no cluster can be given a wave: 3 clusters cannot be written to (a, c, d): quota exceeded; " +
+				"1 cluster cannot be written to (b): the namespace is being deleted",
 		},
 		"late joiners": {
 			given: func(f *fixture) { f.Installs = f.Installs[:3]; f.batch(0, "a"); f.refuseWrites(3) },

@@ -392,7 +392,7 @@ func TestNext(t *testing.T) {
 		},
 		"a late success whose soak is over": {
 			given: func(f *fixture) { f.succeededLate(30 * time.Second) },
-			want:  "Succeeded, one Verified, two Verified: 2 of 4 clusters updated, 2 deferred until they are back",
+			want:  "Succeeded, one Verified, two Verified: 2 of 4 clusters updated, 2 deferred",
 		},
 		"an offline canary proves nothing": {
 			given: func(f *fixture) { f.Clusters[0].Online, f.Clusters[1].Online = false, false },
@@ -405,7 +405,7 @@ func TestNext(t *testing.T) {
 				f.verified()
 				f.Clusters[2].Online, f.Clusters[3].Online = false, false
 			},
-			want: "Succeeded, one Verified, two Verified: 2 of 4 clusters updated, 2 deferred until they are back",
+			want: "Succeeded, one Verified, two Verified: 2 of 4 clusters updated, 2 deferred",
 		},
 		"a gate": {
 			given: func(f *fixture) {
@@ -455,7 +455,7 @@ func TestNext(t *testing.T) {
 				f.succeed(0)
 			},
 			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 1 " +
-				"of 4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask " +
+				"of 4 clusters were updated before; lift the block, or let the ManagedOperator ask " +
 				"for another version",
 		},
 		"blocked: clusters that stop do not abort it": {
@@ -466,7 +466,7 @@ func TestNext(t *testing.T) {
 				f.Installs[0].Stalled, f.Installs[1].Stalled = true, true
 			},
 			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 0 of " +
-				"4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask for " +
+				"4 clusters were updated before; lift the block, or let the ManagedOperator ask for " +
 				"another version",
 		},
 		"unblocked: it goes on": {

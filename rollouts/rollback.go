@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -73,7 +74,8 @@ func NewRollback(of *v1alpha1.OperatorRollout, installs []Install) (v1alpha1.Ope
 	})
 	back := &v1alpha1.RolloutRollback{
 		Of: of.Name, UID: string(of.UID), Version: of.Spec.Release.Version, Automatic: true,
-		Reason: phrase.Truncate(cmp.Or(of.Status.Message, "its failure policy says so"), maxReason),
+		Reason: phrase.Truncate(cmp.Or(strings.TrimPrefix(of.Status.Message, rolledBackByPolicy+": "),
+			"its failure policy says so"), maxReason),
 	}
 	if abort := of.Spec.Abort; abort != nil && abort.Rollback != nil {
 		back.Reason, back.Automatic, back.Force = abort.Reason, false, abort.Rollback.Force
@@ -167,15 +169,19 @@ func (p *pass) rollsBack(waves []v1alpha1.WaveStatus) bool {
 // isBusy tells whether clusters of the wave are still to be changed.
 func (s *waveState) isBusy() bool { return s.counts.Pending > 0 || s.counts.InProgress > 0 }
 
+// rolledBackByPolicy begins the message of a rollout that its failure policy ended. The rollback gives the rest as its
+// reason.
+const rolledBackByPolicy = "rolled back, as its failure policy says"
+
 func (p *pass) explainRollback(status v1alpha1.OperatorRolloutStatus) string {
 	abort := p.in.Rollout.Spec.Abort
 	switch {
 	case abort != nil && abort.Rollback != nil:
 		return "rolled back" + colon(abort.Reason)
 	case p.halted() != nil:
-		return "rolled back, as its failure policy says: " + p.explainFailures()
+		return rolledBackByPolicy + ": " + p.explainFailures()
 	}
-	return cmp.Or(status.Message, "rolled back, as its failure policy says")
+	return cmp.Or(status.Message, rolledBackByPolicy)
 }
 
 // RollbackText says what a rollback takes back and why; empty for other rollouts.

@@ -225,7 +225,7 @@ func TestRollback(t *testing.T) {
 				f.Clusters[i].Online, f.Clusters[i].OfflineReason = false, v1alpha1.ReasonAgentOffline
 			}
 			f.Now = noon.Add(time.Hour)
-		}, want: "Succeeded, rollback Verified: 0 of 3 clusters updated, 3 deferred until they are back"},
+		}, want: "Succeeded, rollback Verified: 0 of 3 clusters updated, 3 deferred"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := goingBack()

@@ -39,13 +39,17 @@ func SettingsChanges(before, after v1alpha1.Release) []string {
 	return changes
 }
 
-// NewHold returns the hold of what a rollout brought, without a reason and a time: of its version, or of its settings
-// where clusters are taken back to the same version with other ones.
+// NewHold returns the hold of what a rollout brought, without a reason and a time: of its version, of its settings where
+// clusters are taken back to the same version with other ones, or of exactly its release where no setting differs, as
+// after a change of the channel alone.
 func NewHold(of *v1alpha1.OperatorRollout, before v1alpha1.Release) v1alpha1.VersionHold {
 	held := of.Spec.Release
 	h := v1alpha1.VersionHold{Version: held.Version, Rollout: of.Name}
 	if before.Version == held.Version {
-		h.Settings, h.Release, h.Changes = held.SettingsHash(), held.Hash(), holdChanges(before, held)
+		h.Release, h.Changes = held.Hash(), holdChanges(before, held)
+		if len(SettingsChanges(before, held)) > 0 {
+			h.Settings = held.SettingsHash()
+		}
 	}
 	return h
 }
@@ -53,8 +57,14 @@ func NewHold(of *v1alpha1.OperatorRollout, before v1alpha1.Release) v1alpha1.Ver
 // holdChanges are the SettingsChanges as a VersionHold has them. Where no setting differs, they say what else does.
 func holdChanges(before, after v1alpha1.Release) []string {
 	changes := SettingsChanges(before, after)
-	if len(changes) == 0 && before.Channel != after.Channel {
+	switch {
+	case len(changes) > 0:
+	case before.Channel != after.Channel:
 		changes = []string{fmt.Sprintf("the channel is %s, was %s", after.Channel, before.Channel)}
+	case before.Bundle != after.Bundle:
+		changes = []string{fmt.Sprintf("the bundle is %s, was %s", after.Bundle, before.Bundle)}
+	default:
+		changes = []string{"the same settings are written in another way"}
 	}
 	if more := len(changes) - maxChanges; more > 0 {
 		changes = append(changes[:maxChanges-1], fmt.Sprintf("%d more changes", more+1))

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	"cmp"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -74,6 +75,14 @@ func (o *PagingPolicy) SetObservedGeneration(g int64) { o.Status.ObservedGenerat
 
 // SetObservedGeneration records which generation the status was observed for.
 func (o *AlertSilence) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// RepairAdvice says how to have OLM make again what came with the operator and is lost. The message of Ready ends with
+// it where that is what repairs the operator, and only there.
+func (o *OperatorInstall) RepairAdvice() string {
+	return fmt.Sprintf("OLM makes it again only when it installs the operator again. To have it do so, run `bellwether "+
+		"operator repair %s %s/%s --cluster-kubeconfig FILE`; custom resources that still exist are kept.",
+		o.Spec.Cluster, o.Spec.Operator.Namespace, o.Spec.Operator.Name)
+}
 
 // OLMDetails returns the details of OLM v0; the zero value where OLM v0 does not
 // install the operator.

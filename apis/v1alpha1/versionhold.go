@@ -15,8 +15,8 @@ type VersionHold struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
-	// Settings is the hash of the install settings that are held, where the rollback did
-	// not change the version: the version is held with these settings only. It is the
+	// Settings is the hash of the install settings that are held, where the rollback
+	// changed settings and not the version: the version is held with these settings only. It is the
 	// same in every channel, catalog and bundle.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -28,8 +28,8 @@ type VersionHold struct {
 	// +listType=atomic
 	// +optional
 	Changes []string `json:"changes,omitempty"`
-	// Release is the hash of the release that was rolled back, where the settings are
-	// held. Hubs and agents of earlier versions compare it. Where settings is empty,
+	// Release is the hash of the release that was rolled back, where the version itself
+	// is not held. Hubs and agents of earlier versions compare it. Where settings is empty,
 	// exactly this release is held.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -46,7 +46,10 @@ type VersionHold struct {
 }
 
 // IsOfSettings tells whether the version is held with certain settings only.
-func (h VersionHold) IsOfSettings() bool { return h.Settings != "" || h.Release != "" }
+func (h VersionHold) IsOfSettings() bool { return h.Settings != "" }
+
+// IsOfVersion tells whether the version is held whatever its settings and its channel are.
+func (h VersionHold) IsOfVersion() bool { return h.Settings == "" && h.Release == "" }
 
 // IsByPerson tells whether a person made the hold, and no rollback.
 func (h VersionHold) IsByPerson() bool { return h.Rollout == "" }
@@ -67,7 +70,7 @@ func (h VersionHold) Covers(r Release) bool {
 // Keys identify what is held. Two holds are of the same where they have a key in common: a hold that an agent of an
 // earlier version keeps has lost the hash of the settings.
 func (h VersionHold) Keys() []string {
-	if !h.IsOfSettings() {
+	if h.IsOfVersion() {
 		return []string{h.Version}
 	}
 	var keys []string
@@ -79,12 +82,15 @@ func (h VersionHold) Keys() []string {
 	return keys
 }
 
-// Subject is what is held: a version, or the settings of one.
+// Subject is what is held: a version, the settings of one, or one release of it.
 func (h VersionHold) Subject() string {
-	if h.IsOfSettings() {
+	switch {
+	case h.IsOfVersion():
+		return "version " + h.Version
+	case h.IsOfSettings():
 		return "settings of version " + h.Version
 	}
-	return "version " + h.Version
+	return "one release of version " + h.Version
 }
 
 // String says that it is held, without why.

@@ -24,12 +24,23 @@ type sighting struct {
 	// version is the resource version that the renewal was seen in.
 	version string
 	at      time.Time
+	// assumed is when the hub last gave the agent a whole period again, because it could not see whether it renews. It
+	// is no sign of life.
+	assumed time.Time
 	// renewed is the time of the renewal by the agent's clock.
 	renewed time.Time
 	// back is a later renewal in an earlier resource version; empty where there is none.
 	back string
 	// blind is set if the newest read past the cache failed.
 	blind bool
+}
+
+// validFrom is when the period began after which the agent counts as offline.
+func (s sighting) validFrom() time.Time {
+	if s.assumed.After(s.at) {
+		return s.assumed
+	}
+	return s.at
 }
 
 // behind tells whether a Lease is older than what was seen: the cache may lag
@@ -62,10 +73,11 @@ func renewal(lease *coordinationv1.Lease) string {
 	return text
 }
 
-// observe takes a Lease in and returns when its last renewal was seen. The
-// first sight of a Lease is a renewal only where witnessed says that the hub saw
+// observe takes a Lease in and returns when its last renewal was seen, and when the period
+// began after which the agent counts as offline. The first sight of a Lease is a renewal only where witnessed says that the hub saw
 // it happen, or was online before.
-func (l *liveness) observe(cluster string, lease *coordinationv1.Lease, now time.Time, witnessed bool) time.Time {
+func (l *liveness) observe(cluster string, lease *coordinationv1.Lease, now time.Time,
+	witnessed bool) (seen, validFrom time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.seen == nil {
@@ -82,14 +94,14 @@ func (l *liveness) observe(cluster string, lease *coordinationv1.Lease, now time
 			last.back = next.renewal
 			l.seen[cluster] = last
 		}
-		return last.at
-	case known && last.renewal == next.renewal && (!last.at.IsZero() || !witnessed):
-		next.at, next.blind = last.at, last.blind
+		return last.at, last.validFrom()
+	case known && last.renewal == next.renewal && (!last.validFrom().IsZero() || !witnessed):
+		next.at, next.assumed, next.blind = last.at, last.assumed, last.blind
 	case known || witnessed:
 		next.at = now
 	}
 	l.seen[cluster] = next
-	return next.at
+	return next.at, next.validFrom()
 }
 
 // looked gives an agent a whole period again while the hub is blind, and from its first sight on: the agent may not
@@ -101,7 +113,7 @@ func (l *liveness) looked(cluster string, now time.Time, blind bool) {
 	if !known || !blind && !last.blind {
 		return
 	}
-	last.at, last.blind = now, blind
+	last.assumed, last.blind = now, blind
 	l.seen[cluster] = last
 }
 
@@ -111,9 +123,9 @@ func (l *liveness) forget(cluster string) {
 	delete(l.seen, cluster)
 }
 
-// last returns when the last renewal was seen, or zero.
-func (l *liveness) last(cluster string) time.Time {
+// validFrom returns when the period began after which the agent counts as offline, or zero.
+func (l *liveness) validFrom(cluster string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.seen[cluster].at
+	return l.seen[cluster].validFrom()
 }

@@ -70,12 +70,12 @@ func TestLivenessTrustsOnlyWhatTheHubSaw(t *testing.T) {
 			var l liveness
 			var got time.Time
 			for _, s := range test.sights {
-				got = l.observe("c", s.lease, start.Add(s.after), s.witnessed)
+				got, _ = l.observe("c", s.lease, start.Add(s.after), s.witnessed)
 			}
 			if !got.Equal(test.want) {
 				t.Errorf("seen at %s, want %s", got, test.want)
 			}
-			if last := l.last("c"); !last.Equal(test.want) {
+			if last := l.validFrom("c"); !last.Equal(test.want) {
 				t.Errorf("last seen at %s, want %s", last, test.want)
 			}
 		})
@@ -86,16 +86,26 @@ func TestLivenessOfABlindHub(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	var l liveness
 	l.looked("unknown", start, true)
-	if got := l.last("unknown"); !got.IsZero() {
+	if got := l.validFrom("unknown"); !got.IsZero() {
 		t.Errorf("a cluster that was never seen got a sighting at %s", got)
 	}
 	l.observe("c", &coordinationv1.Lease{}, start, true)
 	l.looked("c", start.Add(time.Minute), true)
-	if got, want := l.last("c"), start.Add(time.Minute); !got.Equal(want) {
-		t.Errorf("seen at %s, want %s", got, want)
+	for _, again := range []string{"at once", "and later"} {
+		seen, validFrom := l.observe("c", &coordinationv1.Lease{}, start.Add(time.Hour), true)
+		if want := start.Add(time.Minute); !seen.Equal(start) || !validFrom.Equal(want) {
+			t.Errorf("%s: seen at %s, want %s; valid from %s, want %s", again, seen, start, validFrom, want)
+		}
+	}
+	if got, want := l.validFrom("c"), start.Add(time.Minute); !got.Equal(want) {
+		t.Errorf("valid from %s, want %s", got, want)
+	}
+	renewed := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: start}}}
+	if seen, _ := l.observe("c", renewed, start.Add(time.Hour), true); !seen.Equal(start.Add(time.Hour)) {
+		t.Errorf("the next renewal was seen at %s", seen)
 	}
 	l.forget("c")
-	if got := l.last("c"); !got.IsZero() {
+	if got := l.validFrom("c"); !got.IsZero() {
 		t.Errorf("forgotten cluster was seen at %s", got)
 	}
 }

@@ -206,7 +206,7 @@ func (r *Reconciler) observeLease(ctx context.Context, cluster *v1alpha1.FleetCl
 	live, err := r.readLease(ctx, r.Live, cluster.Name, wasOnline)
 	r.alive.looked(cluster.Name, r.Now(), err != nil)
 	if live.Found {
-		live.SeenAt = r.alive.last(cluster.Name)
+		live.ValidFrom = r.alive.validFrom(cluster.Name)
 	}
 	return live, err
 }
@@ -223,8 +223,9 @@ func (r *Reconciler) readLease(ctx context.Context, from client.Reader, cluster 
 		return plan.Lease{}, fmt.Errorf("read Lease: %w", err)
 	}
 	olm, olmChecked := lease.Annotations[v1alpha1.AnnotationOLMVersion]
+	seen, validFrom := r.alive.observe(cluster, &lease, r.Now(), wasOnline)
 	return plan.Lease{
-		Found: true, SeenAt: r.alive.observe(cluster, &lease, r.Now(), wasOnline),
+		Found: true, SeenAt: seen, ValidFrom: validFrom,
 		Duration: leaseDuration(&lease) + r.Grace,
 		Versions: v1alpha1.ClusterVersions{
 			Agent:      lease.Annotations[v1alpha1.AnnotationAgentVersion],

@@ -166,7 +166,7 @@ func (r *Reconciler) noteRenewal(obj client.Object, witnessed bool) bool {
 		return false
 	}
 	cluster, now := requests[0].Name, r.Now()
-	before := r.alive.last(cluster)
+	before := r.alive.validFrom(cluster)
 	r.alive.observe(cluster, lease, now, witnessed)
 	return now.Sub(before) >= leaseDuration(lease)+r.Grace
 }

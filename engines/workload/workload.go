@@ -119,7 +119,7 @@ func ofPod(d *appsv1.Deployment, p *corev1.Pod) []v1alpha1.WorkloadProblem {
 		}
 	}
 	if p.Status.Phase == corev1.PodFailed { // such as one that its node evicted
-		message := joined(p.Status.Reason, p.Status.Message)
+		message := Describe(p.Status.Reason, p.Status.Message)
 		return []v1alpha1.WorkloadProblem{problem(d, "", v1alpha1.ProblemContainerFailed, message)}
 	}
 	var all []v1alpha1.WorkloadProblem
@@ -137,14 +137,14 @@ func describe(p *corev1.Pod, c corev1.ContainerStatus, reason string) string {
 	case v1alpha1.ProblemImagePull:
 		return "the image " + cmp.Or(c.Image, "of the container") + " cannot be pulled" + pullError(c.State.Waiting)
 	case v1alpha1.ProblemContainerConfig:
-		return joined(c.State.Waiting.Reason, c.State.Waiting.Message)
+		return Describe(c.State.Waiting.Reason, c.State.Waiting.Message)
 	case v1alpha1.ProblemContainerNotReady:
 		return notReady(p, c)
 	}
 	if ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); ended != nil {
 		return exit(ended)
 	}
-	return joined(c.State.Waiting.Reason, "")
+	return Describe(c.State.Waiting.Reason, "")
 }
 
 // pullError is what the registry or the node answered, where Kubernetes tells it: while it waits for
@@ -164,7 +164,7 @@ func pullError(w *corev1.ContainerStateWaiting) string {
 }
 
 func exit(t *corev1.ContainerStateTerminated) string {
-	return fmt.Sprintf("it ended with exit code %d: %s", t.ExitCode, joined(t.Reason, t.Message))
+	return fmt.Sprintf("it ended with exit code %d: %s", t.ExitCode, Describe(t.Reason, t.Message))
 }
 
 // notReady names the probe that a container which runs has not passed.
@@ -203,8 +203,8 @@ func probe(p *corev1.Probe) string {
 	}
 }
 
-// joined is a reason with its message, which is cut.
-func joined(reason, message string) string {
+// Describe returns a reason with its message, which is cut at 200 characters: that of a container may be a log.
+func Describe(reason, message string) string {
 	message = phrase.Truncate(phrase.OneLine(message), maxTermination)
 	if reason == "" || message == "" {
 		return cmp.Or(reason, message, "no message")

@@ -143,10 +143,7 @@ func Group(clusters []v1alpha1.FleetCluster, installs []v1alpha1.OperatorInstall
 
 // Cluster returns the marks of a cluster; Drifted is about its operators.
 func (f *Fleet) Cluster(c *v1alpha1.FleetCluster) Set {
-	s := Set{}
-	if isStale(c) {
-		s.add(Stale, "")
-	}
+	s := ofCluster(c)
 	for _, in := range f.byCluster[c.Name] {
 		if isDrifted(in) {
 			s.add(Drifted, in.Spec.Operator.Namespace+"/"+in.Spec.Operator.Name)
@@ -154,6 +151,15 @@ func (f *Fleet) Cluster(c *v1alpha1.FleetCluster) Set {
 	}
 	if c.Status.Veto != nil {
 		s.add(Vetoed, "")
+	}
+	return s
+}
+
+// ofCluster returns the marks that a cluster has for itself and for everything on it.
+func ofCluster(c *v1alpha1.FleetCluster) Set {
+	s := Set{}
+	if isStale(c) {
+		s.add(Stale, "")
 	}
 	if rollouts.ObserveCluster(c).IsLeftAlone() {
 		s.add(Paused, "")
@@ -167,23 +173,14 @@ func (f *Fleet) Cluster(c *v1alpha1.FleetCluster) Set {
 // Install returns the marks of an operator on a cluster. Both may be nil.
 func Install(c *v1alpha1.FleetCluster, in *v1alpha1.OperatorInstall) Set {
 	s := Set{}
+	if c != nil {
+		s = ofCluster(c)
+	}
 	if in != nil && isDrifted(in) {
 		s.add(Drifted, "")
 	}
-	if c == nil {
-		return s
-	}
-	if isStale(c) {
-		s.add(Stale, "")
-	}
-	if v := c.Status.Veto; v != nil && (in == nil || veto.Covers(v, in.Spec.Operator)) {
+	if c != nil && c.Status.Veto != nil && (in == nil || veto.Covers(c.Status.Veto, in.Spec.Operator)) {
 		s.add(Vetoed, "")
-	}
-	if rollouts.ObserveCluster(c).IsLeftAlone() {
-		s.add(Paused, "")
-	}
-	if c.Status.Freeze != nil {
-		s.add(Frozen, "")
 	}
 	return s
 }

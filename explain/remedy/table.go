@@ -189,7 +189,9 @@ func catalogContent() []Remedy {
 				"from the blocked one. Where spec.version of the ManagedOperator is not set, it is used without any " +
 				"further action."),
 			do("If the block is a mistake, remove it where it was made: in spec.blocks of the OperatorCatalog, or " +
-				"with `bellwether catalog unblock` in the published catalog.")}},
+				"with `bellwether catalog unblock` in the published catalog."),
+			run("If the message says that it is held after a rollback, and it is good, release the hold",
+				"bellwether operator release-hold OPERATOR VERSION")}},
 		{Reason: v1alpha1.ReasonCatalogInvalid, Means: "The catalog was read and has an error. The last good catalog " +
 			"stays in use.", Do: []Action{
 			do("Correct the error, and publish the catalog again.")}, Next: noticed},
@@ -309,10 +311,10 @@ func rollout() []Remedy {
 			run("Approve the wave. This needs the verb approve on operatorrollouts",
 				"bellwether rollout approve ROLLOUT --reason TEXT")},
 			Next: "The wave starts as soon as it is approved."},
-		{Reason: v1alpha1.ReasonSoaking, Means: "All clusters of the wave are updated, and the wave is observed for " +
-			"its soak time.", Next: "The next wave starts when the soak time has passed."},
-		{Reason: v1alpha1.ReasonVerifying, Means: "All clusters of the wave are updated, and a gate that measures " +
-			"them has no verdict: its window is not over, or data is missing.", Do: []Action{
+		{Reason: v1alpha1.ReasonSoaking, Means: "No cluster of the wave is left to update, and the wave is observed " +
+			"for its soak time.", Next: "The next wave starts when the soak time has passed."},
+		{Reason: v1alpha1.ReasonVerifying, Means: "No cluster of the wave is left to update, and a gate that " +
+			"measures them has no verdict: its window is not over, or data is missing.", Do: []Action{
 			run("Show what is missing", "bellwether rollout get ROLLOUT"),
 			run("To go on without the verdict, override the gate. This needs the verb override on operatorrollouts",
 				"bellwether rollout override ROLLOUT --wave WAVE --gate GATE --reason TEXT")},
@@ -525,7 +527,7 @@ func olmStages() []Remedy {
 			Do: []Action{
 				run("If the message says that it was lost, have OLM install it again. Custom resources that still "+
 					"exist are kept, those of a deleted CRD are gone",
-					"kubectl -n NAMESPACE delete clusterserviceversion NAME"),
+					"bellwether operator repair CLUSTER OPERATOR --cluster-kubeconfig FILE"),
 				run("Otherwise provide what the message names. This lists every requirement",
 					"bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE")},
 			Next: "OLM continues as soon as the requirements are met."},

@@ -29,9 +29,19 @@ type APIServer struct {
 // IsReachable tells whether the agent's last check succeeded.
 func (a APIServer) IsReachable() bool { return a.Checked && a.UnreachableSince == "" }
 
-// IsOnline tells whether the last renewal that the hub saw is still valid.
+// IsOnline tells whether the last renewal that the hub saw is still valid, or the hub could not see it become invalid.
 func (l Lease) IsOnline(now time.Time) bool {
-	return l.Found && !l.SeenAt.IsZero() && now.Before(l.SeenAt.Add(l.Duration))
+	return l.Found && !l.validFrom().IsZero() && now.Before(l.expiresAt())
+}
+
+// expiresAt is when the agent counts as offline without another renewal.
+func (l Lease) expiresAt() time.Time { return l.validFrom().Add(l.Duration) }
+
+func (l Lease) validFrom() time.Time {
+	if l.ValidFrom.After(l.SeenAt) {
+		return l.ValidFrom
+	}
+	return l.SeenAt
 }
 
 // isReachable tells whether the agent reports what its cluster's API server says
@@ -90,7 +100,7 @@ func setLiveness(in Input, status *v1alpha1.FleetClusterStatus) time.Duration {
 			set(v1alpha1.ConditionOLMAvailable, true, v1alpha1.ReasonSucceeded, "the cluster serves OLM's API")
 		}
 	}
-	return in.Lease.SeenAt.Add(in.Lease.Duration).Sub(in.Now)
+	return in.Lease.expiresAt().Sub(in.Now)
 }
 
 // staleSince returns since when the hub gets no current reports from the cluster;

@@ -38,6 +38,9 @@ type Lease struct {
 	// clusters are never compared. Zero means that the hub saw none since it
 	// started and the cluster was not online before.
 	SeenAt time.Time
+	// ValidFrom is when the hub last began to wait for a renewal: SeenAt, or later where
+	// the hub could not see whether the agent renews. That is no sign of life. Zero means SeenAt.
+	ValidFrom time.Time
 	// Duration is how long a renewal holds.
 	Duration time.Duration
 	// Versions that the agent wrote on its Lease.

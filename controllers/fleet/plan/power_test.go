@@ -29,6 +29,9 @@ func TestPowerStateThatNeverEnds(t *testing.T) {
 	hosted := func(in *plan.Input) {
 		in.Lease.APIServer, in.Cluster.Status.StaleSince = unreachable, &metav1.Time{Time: now.Add(-2 * time.Hour)}
 	}
+	unseen := func(ago time.Duration) func(*plan.Input) { // the hub could not read the Lease then
+		return func(in *plan.Input) { in.Lease.SeenAt, in.Lease.ValidFrom = now.Add(-62*time.Minute), now.Add(-ago) }
+	}
 	neverJoined := func(in *plan.Input) { in.Lease = plan.Lease{} }
 	const stopping, stopped, resuming = v1alpha1.PowerStopping, v1alpha1.PowerHibernating, v1alpha1.PowerResuming
 	for name, test := range map[string]struct {
@@ -57,6 +60,9 @@ func TestPowerStateThatNeverEnds(t *testing.T) {
 		"hibernates for a month": {stopped, 30 * 24 * time.Hour, silent(31 * 24 * time.Hour), "+Hibernating",
 			"Hibernating", "Hibernating"},
 		"hibernates, the hub was restarted": {stopped, time.Hour, stale(time.Hour), "+Hibernating", "Hibernating", "Hibernating"},
+		"hibernates, the hub was blind": {stopped, time.Hour, unseen(30 * time.Minute), "+Hibernating", "Hibernating",
+			"Hibernating"},
+		"hibernates, the hub is blind": {stopped, time.Hour, unseen(0), "+Hibernating", "+LeaseFresh", "Hibernating"},
 		"hibernates, the last renewal came with it": {stopped, time.Hour, silent(time.Hour - 40*time.Second), "+Hibernating",
 			"Hibernating", "Hibernating"},
 		"hibernates since a moment ago": {stopped, 30 * time.Second, reports, "+Hibernating", "+LeaseFresh", "Hibernating"},

@@ -73,14 +73,14 @@ func (p *pass) block() {
 }
 
 // newestBlock is why the newest rollout must admit nothing: its version is blocked, or it brings what is held. A hub
-// that was restored finds such holds on clusters.
+// that was restored finds such holds on clusters. Of a hold it says what ends it.
 func (p *pass) newestBlock() string {
 	release := p.newest.Spec.Release
 	if b, blocked := p.blocks[release.Version]; blocked {
 		return blockReason(b, true)
 	}
 	if h, held := p.holdOfRelease(release); held && p.newest.Spec.Rollback == nil {
-		return fmt.Sprintf("%s: %s", h, h.Reason)
+		return fmt.Sprintf("%s: %s; %s", h, strings.TrimSuffix(h.Reason, "."), p.endOfHold(h))
 	}
 	return ""
 }

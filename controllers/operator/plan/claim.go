@@ -95,14 +95,15 @@ func (p *pass) conflict() *conditions.Summary {
 	if t := p.decision.Status.Target; t != nil {
 		own.Provides = t.Provides
 	}
-	for _, claim := range slices.SortedFunc(slices.Values(p.Claims), Claim.compare) {
-		if claim.compare(own) >= 0 {
-			return nil
+	var older []Claim
+	for _, claim := range p.Claims {
+		if claim.compare(own) < 0 && own.Meets(claim) != nil {
+			older = append(older, claim)
 		}
+	}
+	slices.SortFunc(older, Claim.compare)
+	for _, claim := range older {
 		meeting := own.Meets(claim)
-		if meeting == nil {
-			continue
-		}
 		if shared := p.sharedClusters(claim); len(shared) > 0 {
 			s := stalled(meeting.Reason, fmt.Sprintf("ManagedOperator %s is older and %s, on %s: %s", claim.Key,
 				meeting.What, phrase.First(sorted(shared), maxNamed), meeting.Do))

@@ -273,15 +273,26 @@ func TestChangedChannelIsHeld(t *testing.T) {
 	if next.Holds == nil || next.Create == nil {
 		t.Fatalf("no rollback: %+v", next)
 	}
-	if diff := cmp.Diff([]string{"the channel is beta, was stable"}, (*next.Holds)[0].Changes); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
+	hold := (*next.Holds)[0]
+	if diff := cmp.Diff([]string{"the channel is beta, was stable"}, hold.Changes); diff != "" || hold.Settings != "" {
+		t.Errorf("settings %q are held; changes (-want +got):\n%s", hold.Settings, diff)
+	}
+	if message := conditions.Get(next.Status.Conditions, v1alpha1.ConditionVersionHeld).Message; !strings.HasPrefix(
+		message, "One release of version 1.1.0 is held since ") || !strings.Contains(message,
+		"(the change: the channel is beta, was stable). Exactly this release is not rolled out again. ") {
+		t.Errorf("the condition says: %s", message)
 	}
 	next.Create.Status.Phase = v1alpha1.RolloutSucceeded
 	in.Rollouts, in.Operator.Spec.Holds = append(in.Rollouts, *next.Create), *next.Holds
 	in.Installs[0].SucceededHash, in.Installs[0].Ready = was.Hash(), true
 	check(t, in, want{state: "True", reason: v1alpha1.ReasonSucceeded})
 	in.Package = inChannel(t, "beta", upTo110)
-	check(t, in, want{state: "Stalled", reason: v1alpha1.ReasonVersionHeld})
+	check(t, in, want{state: "Stalled", reason: v1alpha1.ReasonVersionHeld,
+		contains: "one release of version 1.1.0 is held"})
+	in.Rollouts = slices.Delete(in.Rollouts, 2, 3) // without the rollback nobody can look up what it took back
+	if holds := plan.Next(in).Holds; holds != nil {
+		t.Errorf("other releases with these settings are held as well: %+v", *holds)
+	}
 }
 
 // TestSeveralHoldsOfAVersion: a hold of settings does not hide one of the version, and a message names the rollout
@@ -355,7 +366,8 @@ func TestRunningRolloutOfHeldSettingsStops(t *testing.T) {
 	in.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Settings: running.Spec.Release.SettingsHash(),
 		Release: "of another channel", Rollout: "echo-9", Reason: "it was rolled back"}}
 	next := plan.Next(in)
-	want := &plan.Block{Rollout: running.Name, Reason: "settings of version 1.1.0 are held: it was rolled back"}
+	want := &plan.Block{Rollout: running.Name, Reason: "settings of version 1.1.0 are held: it was rolled back; " +
+		"change spec.install, or release the hold with `bellwether operator release-hold echo 1.1.0`"}
 	if diff := cmp.Diff(want, next.Block); diff != "" {
 		t.Errorf("block (-want +got):\n%s", diff)
 	}

@@ -51,22 +51,24 @@ func (p *pass) count() {
 // succeeded counts the selected clusters on which a release was ever installed with its settings, whatever has
 // become of it.
 func (p *pass) succeeded(release v1alpha1.Release) int {
-	n, hash := 0, release.Hash()
-	for name := range p.selected {
-		if install, found := p.byName[name]; found && install.SucceededHash == hash {
-			n++
-		}
-	}
-	return n
+	hash := release.Hash()
+	return p.countInstalls(func(i Install) bool { return i.SucceededHash == hash })
 }
 
 // updated counts the selected clusters on which a release was installed with its settings and, as the agent last
 // saw it, is installed still.
 func (p *pass) updated(release v1alpha1.Release) int32 {
-	n, hash := int32(0), release.Hash()
+	hash := release.Hash()
+	return int32(p.countInstalls(func(i Install) bool { //nolint:gosec // clusters of a fleet
+		return i.SucceededHash == hash && i.Installed.Name == release.Bundle
+	}))
+}
+
+// countInstalls counts the selected clusters whose install meets a condition.
+func (p *pass) countInstalls(meets func(Install) bool) int {
+	n := 0
 	for name := range p.selected {
-		if install, found := p.byName[name]; found && install.SucceededHash == hash &&
-			install.Installed.Name == release.Bundle {
+		if install, found := p.byName[name]; found && meets(install) {
 			n++
 		}
 	}

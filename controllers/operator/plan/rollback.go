@@ -149,20 +149,30 @@ func (p *pass) reviseHolds() {
 
 // completed is a hold with the settings of the release that it holds, where these can be known.
 func (p *pass) completed(h v1alpha1.VersionHold) v1alpha1.VersionHold {
-	if h.Settings != "" || h.Release == "" {
-		return h
+	if h.Settings != "" || h.Release == "" || len(h.Changes) > 0 {
+		return h // it is complete: the hub has written what was changed
 	}
 	for i := range p.Rollouts {
 		if of := &p.Rollouts[i]; of.Spec.Release.Hash() == h.Release {
-			full := rollouts.NewHold(of, p.takenBackTo(of))
-			h.Settings, h.Changes = of.Spec.Release.SettingsHash(), full.Changes
-			return h
+			return p.completedBy(of, h)
 		}
 	}
 	for _, i := range p.Installs { // the rollout is gone, and a cluster that it reached is not taken back yet
 		if i.Release != nil && i.Release.Hash() == h.Release {
 			h.Settings = i.Release.SettingsHash()
 		}
+	}
+	return h
+}
+
+// completedBy is a hold of the release of a rollout. Which settings that had changed is not known without its rollback:
+// then all of them are held.
+func (p *pass) completedBy(of *v1alpha1.OperatorRollout, h v1alpha1.VersionHold) v1alpha1.VersionHold {
+	before := p.takenBackTo(of)
+	full := rollouts.NewHold(of, before)
+	h.Settings, h.Changes = full.Settings, full.Changes
+	if before.Version == "" {
+		h.Settings = of.Spec.Release.SettingsHash()
 	}
 	return h
 }
@@ -197,7 +207,7 @@ func (p *pass) isOutlived(version string) bool {
 func (p *pass) heldBlocks() []v1alpha1.VersionBlock {
 	var list []v1alpha1.VersionBlock
 	for _, h := range p.Operator.Spec.Holds {
-		if !h.IsOfSettings() {
+		if h.IsOfVersion() {
 			list = append(list, v1alpha1.VersionBlock{Package: p.Operator.Spec.Package, Version: h.Version,
 				Reason: phrase.Truncate("held for ManagedOperator "+p.Operator.Name+": "+h.Reason, maxHoldReason)})
 		}
@@ -222,7 +232,7 @@ func withHeld(list, held []v1alpha1.VersionBlock) []v1alpha1.VersionBlock {
 // holdOf returns the hold of a whole version.
 func (p *pass) holdOf(version string) (v1alpha1.VersionHold, bool) {
 	for _, h := range p.Operator.Spec.Holds {
-		if version != "" && h.Version == version && !h.IsOfSettings() {
+		if version != "" && h.Version == version && h.IsOfVersion() {
 			return h, true
 		}
 	}
@@ -241,28 +251,27 @@ func (p *pass) heldRelease(release v1alpha1.Release) *conditions.Summary {
 // holdOfRelease returns the hold that covers a release.
 func (p *pass) holdOfRelease(release v1alpha1.Release) (v1alpha1.VersionHold, bool) {
 	for _, h := range p.Operator.Spec.Holds {
-		if h.Covers(release) && !p.isTakenBackTo(h, release) {
+		if h.Covers(release) {
 			return h, true
 		}
 	}
 	return v1alpha1.VersionHold{}, false
 }
 
-// isTakenBackTo tells whether the rollback of what is held took clusters to exactly this release: the rollout had
-// changed the channel, and no settings.
-func (p *pass) isTakenBackTo(h v1alpha1.VersionHold, release v1alpha1.Release) bool {
-	return h.Release != release.Hash() && slices.ContainsFunc(p.Rollouts, func(r v1alpha1.OperatorRollout) bool {
-		return r.Spec.Rollback != nil && r.Spec.Rollback.Of == h.Rollout && r.Spec.Release.Hash() == release.Hash()
-	})
+func (p *pass) heldMessage(h v1alpha1.VersionHold) string {
+	return fmt.Sprintf("%s%s: %s; %s", h, since(h.Since), reasonOf(h), p.endOfHold(h))
 }
 
-func (p *pass) heldMessage(h v1alpha1.VersionHold) string {
-	instead := "set spec.version to a corrected version"
-	if h.IsOfSettings() {
+// endOfHold is what a person does about a hold.
+func (p *pass) endOfHold(h v1alpha1.VersionHold) string {
+	instead := "change spec.channel or spec.install"
+	switch {
+	case h.IsOfVersion():
+		instead = "set spec.version to a corrected version"
+	case h.IsOfSettings():
 		instead = "change spec.install"
 	}
-	return fmt.Sprintf("%s%s: %s; %s, or release the hold with `%s`", h, since(h.Since), reasonOf(h), instead,
-		p.releaseCommand(h))
+	return fmt.Sprintf("%s, or release the hold with `%s`", instead, p.releaseCommand(h))
 }
 
 // releaseCommand is how a person releases exactly this hold.
@@ -300,9 +309,9 @@ func since(t metav1.Time) string {
 func (p *pass) heldVersions() string {
 	var subjects []string
 	for _, h := range p.holds() {
-		subject := h.Version
-		if h.IsOfSettings() {
-			subject = h.Subject()
+		subject := h.Subject()
+		if h.IsOfVersion() {
+			subject = h.Version
 		}
 		subjects = append(subjects, subject)
 	}
@@ -330,10 +339,14 @@ func (p *pass) reportHolds() {
 }
 
 func heldText(h v1alpha1.VersionHold) string {
-	effect := "no cluster is brought to it or through it"
-	if h.IsOfSettings() {
-		effect = "they are not rolled out at that version, whatever the channel is"
+	effect := "Exactly this release is not rolled out again"
+	switch {
+	case h.IsOfVersion():
+		effect = "No cluster is brought to it or through it"
+	case h.IsOfSettings():
+		effect = "The version is not rolled out with these settings again, also not from another channel; with other " +
+			"settings it is"
 	}
-	text := fmt.Sprintf("%s%s, and %s: %s", h, since(h.Since), effect, reasonOf(h))
+	text := fmt.Sprintf("%s%s: %s. %s", h, since(h.Since), reasonOf(h), effect)
 	return strings.ToUpper(text[:1]) + text[1:]
 }

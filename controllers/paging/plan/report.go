@@ -16,6 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // report says what became of a policy.
@@ -81,10 +82,7 @@ func summarize(p *v1alpha1.PagingPolicy, problem paging.Problem, last paging.Pol
 		return conditions.Summary{State: conditions.Stalled, Reason: v1alpha1.ReasonConfigurationInvalid,
 			Message: failed.Error() + ". " + stays(p, last, applied, fleet)}
 	}
-	message := fmt.Sprintf("alerts about %d operators are routed", len(last.Operators))
-	if len(last.Operators) == 1 {
-		message = "alerts about 1 operator are routed"
-	}
+	message := fmt.Sprintf("alerts about %s are routed", phrase.Count(len(last.Operators), "operator"))
 	if last.IsFleet() {
 		message += ", and those about clusters and the fleet"
 	}

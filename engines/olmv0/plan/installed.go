@@ -90,9 +90,8 @@ func (in Input) lost() *finding {
 	}
 	stalled := len(in.Cluster.Undefined) > 0 || in.Now.Sub(csv.Since) >= requirementsGrace
 	return &finding{stalled: stalled, reason: v1alpha1.ReasonRequirementsNotMet, recheck: recheckProblem,
-		message: fmt.Sprintf("%s has lost what came with it: %s. OLM makes it again when ClusterServiceVersion %s/%s "+
-			"is deleted: the operator is installed again then, and the custom resources that still exist are kept.",
-			csv.Name, strings.Join(all, "; "), in.Install.Spec.Admission.Release.TargetNamespace(), csv.Name)}
+		message: fmt.Sprintf("%s has lost what came with it: %s. %s", csv.Name, strings.Join(all, "; "),
+			in.Install.RepairAdvice())}
 }
 
 // interrupted explains a CSV that is neither Succeeded nor Failed. If the admitted

@@ -174,10 +174,8 @@ func blockedText(list []v1alpha1.BlockedVersion) term.Cell {
 		return term.Cell{Text: "-"}
 	case clusters == 0:
 		return term.Cell{Text: term.Count(int32(len(list)))}
-	case clusters == 1:
-		return term.Warn.Cell(fmt.Sprintf("%d (on 1 cluster)", len(list)))
 	default:
-		return term.Warn.Cell(fmt.Sprintf("%d (on %d clusters)", len(list), clusters))
+		return term.Warn.Cell(fmt.Sprintf("%d (on %s)", len(list), phrase.Count(clusters, "cluster")))
 	}
 }
 

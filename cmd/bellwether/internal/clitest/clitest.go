@@ -42,6 +42,8 @@ type Hub struct {
 	Denied []string
 	// Forbidden are the kinds of lists that the caller may not read, as in "LeaseList".
 	Forbidden []string
+	// Downstream is the cluster to which --cluster-kubeconfig leads; where it is nil, the file is read.
+	Downstream client.Client
 	// Answer is what the user types on a terminal; there is none where it is empty.
 	Answer string
 }
@@ -104,6 +106,9 @@ func (h *Hub) RunAs(t *testing.T, program string, args ...string) Result {
 	a.Now = func() time.Time { return fixture.Noon }
 	a.CanAsk = func() bool { return h.Answer != "" }
 	a.Connect = func() (client.WithWatch, error) { return h.WithWatch, nil }
+	if h.Downstream != nil {
+		a.ConnectCluster = func(*hub.ClusterFlags) (client.Client, error) { return h.Downstream, nil }
+	}
 	a.Watch = func(context.Context, client.ObjectKey) (client.Reader, <-chan struct{}, error) {
 		return h.WithWatch, nil, nil
 	}

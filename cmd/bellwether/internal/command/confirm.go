@@ -62,11 +62,16 @@ type Right struct {
 	Role                                   string
 }
 
-// RemoveRight is the right to remove clusters from the fleet, or operators from many clusters. An empty name is all of
-// them.
+// RemoveRight is the right to remove a cluster from the fleet, or an operator from many clusters.
 func RemoveRight(resource, namespace, name string) Right {
-	return Right{Verb: "remove", Group: v1alpha1.SchemeGroupVersion.Group, Resource: resource, Namespace: namespace,
-		Name: name, Role: "bellwether-remove"}
+	r := RemoveAllRight(resource)
+	r.Namespace, r.Name = namespace, name
+	return r
+}
+
+// RemoveAllRight is the right to remove every object of a resource.
+func RemoveAllRight(resource string) Right {
+	return Right{Verb: "remove", Group: v1alpha1.SchemeGroupVersion.Group, Resource: resource, Role: "bellwether-remove"}
 }
 
 // Require returns an error that names the role, unless the user has the right. It is for commands that ask a person

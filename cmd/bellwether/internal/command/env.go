@@ -58,6 +58,8 @@ type Env struct {
 	Now func() time.Time
 	// Connect returns a client of the hub.
 	Connect func() (client.WithWatch, error)
+	// ConnectCluster returns a client of the cluster that the flags select.
+	ConnectCluster func(*hub.ClusterFlags) (client.Client, error)
 	// Watch keeps an operator's rollouts in memory and tells of each change.
 	Watch func(ctx context.Context, operator client.ObjectKey) (client.Reader, <-chan struct{}, error)
 	// CanAsk tells whether there is a terminal on which somebody can answer a question.
@@ -83,6 +85,7 @@ func NewEnv(program string, streams genericiooptions.IOStreams) *Env {
 		a.Self = "kubectl bellwether"
 	}
 	a.Connect, a.Watch, a.CanAsk = a.dial, a.watchRollouts, a.stdinIsTerminal
+	a.ConnectCluster = (*hub.ClusterFlags).Connect
 	return a
 }
 

@@ -129,24 +129,24 @@ func (a *app) remove(ctx context.Context, o *removeOptions) error {
 	case err != nil:
 		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
 	}
-	clusters := []v1alpha1.FleetCluster{*cluster}
-	if err := a.mayRemove(ctx, h, clusters, o); err != nil {
+	if err := a.agreeToRemove(ctx, h, cluster, o); err != nil {
 		return err
 	}
-	if err := a.offboard(ctx, h, clusters, o); err != nil {
+	if err := a.offboard(ctx, h, []v1alpha1.FleetCluster{*cluster}, o); err != nil {
 		return err
 	}
 	return a.removeAgent(ctx, o)
 }
 
-// mayRemove looks whether the user has the right to remove a cluster, and then asks for a confirmation.
-func (a *app) mayRemove(ctx context.Context, h *hub.Client, cluster []v1alpha1.FleetCluster, o *removeOptions) error {
-	err := a.Require(ctx, h, fmt.Sprintf("remove cluster %s from the fleet", o.name),
-		command.RemoveRight("fleetclusters", "", o.name))
+// agreeToRemove looks whether the user has the right to remove a cluster, and then asks for a confirmation.
+func (a *app) agreeToRemove(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster,
+	o *removeOptions) error {
+	err := a.Require(ctx, h, fmt.Sprintf("remove cluster %s from the fleet", cluster.Name),
+		command.RemoveRight("fleetclusters", "", cluster.Name))
 	if err != nil {
 		return err
 	}
-	all, err := departures(ctx, h, cluster, o)
+	all, err := departures(ctx, h, []v1alpha1.FleetCluster{*cluster}, o)
 	if err != nil {
 		return err
 	}

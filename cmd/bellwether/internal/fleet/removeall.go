@@ -113,7 +113,7 @@ func (a *app) removeAll(ctx context.Context, o *removeOptions) error {
 			len(list.Items)), "nothing was removed: the fleet has %s, and --clusters is %d", count, o.clusters)
 	}
 	if err := a.Require(ctx, h, "remove all clusters from the fleet",
-		command.RemoveRight("fleetclusters", "", "")); err != nil {
+		command.RemoveAllRight("fleetclusters")); err != nil {
 		return err
 	}
 	if err := a.Confirm(o.confirmation, loss(all)); err != nil {

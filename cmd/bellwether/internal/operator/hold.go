@@ -81,11 +81,7 @@ func (a *app) releaseHold(ctx context.Context, h *hub.Client, name string, wante
 	if err != nil {
 		return fmt.Errorf("release %s of operator %s: %w", wanted.version, o.Name, err)
 	}
-	no := "is no longer held"
-	if released.IsOfSettings() {
-		no = "are no longer held"
-	}
-	a.Say("Operator %s: %s %s.\n", o.Name, released.Subject(), no)
+	a.Say("Operator %s: the hold of %s is released.\n", o.Name, released.Subject())
 	for _, h := range o.Spec.Holds {
 		if h.Version == wanted.version {
 			a.Say("Operator %s: %s%s.\n", o.Name, h, brought(h))

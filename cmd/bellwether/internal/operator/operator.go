@@ -25,9 +25,9 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("operator", "Show the managed operators, confirm removals, release holds and resume",
+	return command.Parent("operator", "Show the managed operators, confirm removals, release holds, resume and repair",
 		[]string{"operators", "op"}, a.operatorListCommand(), a.operatorGetCommand(), a.confirmRemovalCommand(),
-		a.operatorReleaseHoldCommand(), a.resumeCommand())
+		a.operatorReleaseHoldCommand(), a.resumeCommand(), a.repairCommand())
 }
 
 func (a *app) operatorListCommand() *cobra.Command {

@@ -36,13 +36,14 @@ func (a *app) rolloutRollbackCommand() *cobra.Command {
 	c := a.steering(steerCommand{
 		use: "rollback", short: "Take the clusters of a rollout back to what they ran before", long: rollbackLong,
 		mustSay: true,
+		confirm: func(r *v1alpha1.OperatorRollout) error {
+			if !force {
+				return nil
+			}
+			return a.Confirm(confirmation, forceLoss(r))
+		},
 		example: "  bellwether rollout rollback echo --reason \"1.2.0 answers with errors\"",
 		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
-			if force {
-				if err := a.Confirm(confirmation, forceLoss); err != nil {
-					return nil, err
-				}
-			}
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
 				if err := isNewest(ctx, h, r); err != nil {
 					return "", err
@@ -67,8 +68,18 @@ func (a *app) rolloutRollbackCommand() *cobra.Command {
 }
 
 // forceLoss is what a rollback with --force may lose.
-const forceLoss = "Clusters are taken back although data of custom resources may be lost there, for which there is " +
-	"no backup. This cannot be taken back.\n"
+func forceLoss(r *v1alpha1.OperatorRollout) string {
+	return fmt.Sprintf("Clusters of rollout %s are taken back from %s although data of custom resources may be lost "+
+		"there, for which there is no backup. This cannot be taken back.\n", r.Name, releaseOf(r))
+}
+
+// releaseOf is the version that a rollout, or the one that it takes back, brought.
+func releaseOf(r *v1alpha1.OperatorRollout) string {
+	if r.Spec.Rollback != nil {
+		return r.Spec.Rollback.Version
+	}
+	return r.Spec.Release.Version
+}
 
 // isNewest returns an error for a rollout that another one has followed.
 func isNewest(ctx context.Context, h *hub.Client, r *v1alpha1.OperatorRollout) error {

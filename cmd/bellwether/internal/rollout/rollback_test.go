@@ -26,6 +26,11 @@ func TestRollBack(t *testing.T) {
 		t.Errorf("%q, %v: %+v", said, err, r.Spec.Abort)
 	}
 	installs[0].Spec.Admission.Previous.Version = "1.2.0"
+	if said, err = rollBack(r, installs, abort); err != nil || !strings.Contains(said, "one release of version 1.2.0") {
+		t.Errorf("only the channel was changed: %q, %v", said, err)
+	}
+	r.Spec.Release.Install.Mode = v1alpha1.InstallOwnNamespace
+	installs[0].Spec.Admission.Previous.Install = &v1alpha1.InstallSettings{}
 	if said, err = rollBack(r, installs, abort); err != nil ||
 		!strings.Contains(said, "is rolled back, and settings of version 1.2.0 are held.") {
 		t.Errorf("only settings were changed: %q, %v", said, err)

@@ -4,6 +4,7 @@
 package rollout_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -303,25 +304,29 @@ func TestPlanOfAFile(t *testing.T) {
 // TestForcedRollbackAsks: a rollback that may lose data is not done before somebody agreed to that.
 func TestForcedRollbackAsks(t *testing.T) {
 	for name, c := range map[string]struct {
-		args, answer string
-		want         string
+		of, args, answer string
+		failed           int32
+		want             string
+		quiet            bool // it does not ask
 	}{
 		"without a terminal": {args: "--force", want: "not confirmed, and nothing was changed"},
 		"a no":               {args: "--force", answer: "n\n", want: "not confirmed, and nothing was changed"},
 		"a yes":              {args: "--force", answer: "y\n", want: "Rollback echo-3: clusters that failed are"},
 		"with the flag":      {args: "--force --yes", want: "Rollback echo-3: clusters that failed are"},
-		"without --force":    {want: "rollout echo-3 is a rollback itself"},
+		"without --force":    {want: "rollout echo-3 is a rollback itself", quiet: true},
+		"no such rollout":    {of: "echo-9", args: "--force", want: "echo-9", quiet: true},
+		"no cluster failed":  {failed: -1, args: "--force", want: "no cluster of rollback echo-3 has failed", quiet: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := clitest.Rollout("echo", "echo-3", 3, v1alpha1.RolloutHalted)
-			r.Spec.Rollback, r.Status.Clusters.Failed = &v1alpha1.RolloutRollback{Of: "echo-2"}, 1
+			r.Spec.Rollback, r.Status.Clusters.Failed = &v1alpha1.RolloutRollback{Of: "echo-2"}, 1+c.failed
 			h := clitest.NewHub(r)
 			h.Answer = c.answer
-			got := h.Run(t, strings.Fields("rollout rollback echo-3 --reason bad "+c.args)...)
+			got := h.Run(t, strings.Fields("rollout rollback "+cmp.Or(c.of, "echo-3")+" --reason bad "+c.args)...)
 			if !strings.Contains(got.Out+got.Err, c.want) {
 				t.Errorf("it says\n%s%swant %q", got.Out, got.Err, c.want)
 			}
-			if asks := strings.Contains(got.Err, "data of custom resources may be lost"); asks != (c.args != "") {
+			if asks := strings.Contains(got.Err, "data of custom resources may be lost"); asks == c.quiet {
 				t.Errorf("it says what may be lost: %v", asks)
 			}
 			forced := h.Rollout(t, "echo-3").Spec.Rollback.Force

@@ -125,7 +125,7 @@ func soakNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 	if w.InterruptedAt != nil {
 		now, stopped = w.InterruptedAt.Time, "; it waits until every cluster is Ready"
 	}
-	left := end.Sub(now)
+	left := min(end.Sub(now), spec.Soak.Duration) // the clock of the hub may be ahead
 	if left <= 0 {
 		return term.Good.Cell("soaked " + term.Span(spec.Soak.Duration) + stopped)
 	}

@@ -29,11 +29,20 @@ import (
 type change func(r *v1alpha1.OperatorRollout) (done string, err error)
 
 // steer changes a rollout, again if someone else changed it in between. The verb is what the user has to be permitted
-// on it beside that; empty for nothing.
-func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do change) error {
+// on it beside that; empty for nothing. Confirm asks the user before a change that was found possible; nil for none.
+func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do change,
+	confirm func(*v1alpha1.OperatorRollout) error) error {
 	r, err := h.Rollout(ctx, name)
 	if err != nil {
 		return err
+	}
+	if confirm != nil {
+		if _, err := do(r.DeepCopy()); err != nil {
+			return steerError(r, verb, err)
+		}
+		if err := confirm(r); err != nil {
+			return err
+		}
 	}
 	var done string
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -70,7 +79,9 @@ type steerCommand struct {
 	mustSay bool
 	// verb is what the user has to be permitted on the rollout beside changing it; empty for nothing.
 	verb string
-	do   func(ctx context.Context, h *hub.Client, reason string) (change, error)
+	// confirm asks the user before the change; nil for a change that can be taken back.
+	confirm func(*v1alpha1.OperatorRollout) error
+	do      func(ctx context.Context, h *hub.Client, reason string) (change, error)
 }
 
 func (a *app) steering(s steerCommand) *cobra.Command {
@@ -91,7 +102,7 @@ func (a *app) steering(s steerCommand) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.steer(c.Context(), h, args[0], s.verb, do)
+			return a.steer(c.Context(), h, args[0], s.verb, do, s.confirm)
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "The reason, which is stored in the rollout.")
@@ -184,7 +195,7 @@ func (a *app) rolloutRetryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.steer(c.Context(), h, args[0], "", retryFailed)
+			return a.steer(c.Context(), h, args[0], "", retryFailed, nil)
 		},
 	}
 	return c

@@ -1,0 +1,195 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/freeze"
+)
+
+const repairLong = `Have OLM install an operator on a cluster again, where it has lost what came with it.
+
+OLM makes the accounts, permissions and CustomResourceDefinitions of an operator when it
+installs it, and not again when somebody deletes one. This command says what is lost, asks,
+deletes the operator's ClusterServiceVersion on the cluster, and waits until the agent reports
+that the operator is Ready. Its pods start anew. Custom resources that still exist are kept;
+those of a deleted definition are gone.
+
+The agent has to report, and the cluster must not be frozen: the agent approves what OLM
+installs. You need the cluster's kubeconfig, of a user who may delete
+ClusterServiceVersions in the operator's namespace.`
+
+// repair is one run of the command.
+type repair struct {
+	target       hub.ClusterFlags
+	confirmation command.Confirmation
+	timeout      time.Duration
+}
+
+func (a *app) repairCommand() *cobra.Command {
+	var r repair
+	c := &cobra.Command{
+		Use: "repair CLUSTER NAME", Short: "Have OLM install an operator again that has lost what came with it",
+		Long:              repairLong,
+		Example:           "  bellwether operator repair prod-2 echo --cluster-kubeconfig prod-2.kubeconfig",
+		Args:              command.ExactArgs("the cluster's name", "the operator's name"),
+		ValidArgsFunction: a.Complete(command.ClusterNames, command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.repair(c.Context(), &r, args[0], args[1])
+		},
+	}
+	r.target.Add(c)
+	r.confirmation.Add(c)
+	command.Timeout(c, &r.timeout, 10*time.Minute, "How long to wait until the operator is Ready.")
+	command.Required(c, "cluster-kubeconfig")
+	return c
+}
+
+func (a *app) repair(ctx context.Context, r *repair, cluster, operator string) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	install, err := a.lostInstall(ctx, h, cluster, operator)
+	if err != nil {
+		return err
+	}
+	downstream, err := a.ConnectCluster(&r.target)
+	if err != nil {
+		return err
+	}
+	csv, err := incompleteCSV(ctx, downstream, install)
+	if err != nil {
+		return err
+	}
+	lost, _ := explain.Lost(install)
+	if err := a.Confirm(r.confirmation, fmt.Sprintf("%s.\nThis deletes ClusterServiceVersion %s in namespace %s of "+
+		"cluster %s, and OLM installs the operator again.\nIts pods start anew, and custom resources that still exist "+
+		"are kept.\n", lost, csv.Name, csv.Namespace, cluster)); err != nil {
+		return err
+	}
+	if err := downstream.Delete(ctx, csv, client.Preconditions{UID: &csv.UID}); err != nil {
+		return fmt.Errorf("delete ClusterServiceVersion %s/%s on cluster %s: %w", csv.Namespace, csv.Name, cluster, err)
+	}
+	a.Step("deleted ClusterServiceVersion %s/%s; OLM installs the operator again", csv.Namespace, csv.Name)
+	return a.awaitRepair(ctx, h, r, downstream, csv, install)
+}
+
+// incompleteCSV reads the ClusterServiceVersion of an install on its cluster. One that is complete there is an error:
+// then the kubeconfig leads to another cluster, or the operator was repaired meanwhile.
+func incompleteCSV(ctx context.Context, downstream client.Reader,
+	install *v1alpha1.OperatorInstall) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	cluster, csv := install.Spec.Cluster, &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Namespace = install.Spec.Admission.Release.TargetNamespace()
+	csv.Name = install.Spec.Admission.Release.Bundle
+	check := fmt.Sprintf("check that --cluster-kubeconfig is the one of cluster %s; otherwise the operator is being "+
+		"installed again already", cluster)
+	if err := downstream.Get(ctx, client.ObjectKeyFromObject(csv), csv); apierrors.IsNotFound(err) {
+		return nil, exit.Hintf(check, "there is no ClusterServiceVersion %s/%s on that cluster", csv.Namespace, csv.Name)
+	} else if err != nil {
+		return nil, fmt.Errorf("read ClusterServiceVersion %s/%s on cluster %s: %w", csv.Namespace, csv.Name, cluster, err)
+	}
+	complete := csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
+		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1",
+			Kind: "CustomResourceDefinition"}}
+		err := downstream.Get(ctx, client.ObjectKey{Name: owned.Name}, crd)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read CustomResourceDefinition %s on cluster %s: %w", owned.Name, cluster, err)
+		}
+		complete = complete && err == nil
+	}
+	if complete {
+		return nil, exit.Hintf(check, "ClusterServiceVersion %s/%s on that cluster is Succeeded, and each "+
+			"CustomResourceDefinition of it exists; nothing was deleted", csv.Namespace, csv.Name)
+	}
+	return csv, nil
+}
+
+// lostInstall returns the install of an operator on a cluster, if it has lost something and can be repaired now.
+func (a *app) lostInstall(ctx context.Context, h *hub.Client, cluster, operator string) (*v1alpha1.OperatorInstall,
+	error) {
+	c, err := h.Cluster(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	o, err := h.Operator(ctx, operator)
+	if err != nil {
+		return nil, err
+	}
+	install := &v1alpha1.OperatorInstall{}
+	install.Namespace = v1alpha1.ClusterNamespace(cluster)
+	install.Name = v1alpha1.OperatorReference(client.ObjectKeyFromObject(o)).InstallName()
+	if err := h.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
+		return nil, fmt.Errorf("read operator %s on cluster %s: %w", o.Name, cluster, err)
+	}
+	if _, lost := explain.Lost(install); !lost {
+		return nil, exit.Hintf(fmt.Sprintf("find out what is wrong with: %s why %s %s", a.Self, cluster, o.Name),
+			"nothing that came with operator %s is reported as lost on cluster %s", o.Name, cluster)
+	}
+	if !conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline) {
+		return nil, exit.Hintf(fmt.Sprintf("find out why with: %s why %s", a.Self, cluster), "the agent of cluster %s does "+
+			"not report, and it has to approve what OLM installs", cluster)
+	}
+	freezes, err := h.Freezes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read FleetFreezes: %w", err)
+	}
+	if f := freeze.Of(freezes, cluster); f != nil {
+		return nil, fmt.Errorf("cluster %s is frozen, so its agent does not approve what OLM installs: %s", cluster,
+			freeze.Message(f))
+	}
+	return install, nil
+}
+
+// awaitRepair waits until OLM has installed another ClusterServiceVersion than the deleted one, and the agent reports
+// that the operator is Ready.
+func (a *app) awaitRepair(ctx context.Context, h *hub.Client, r *repair, downstream client.Reader,
+	deleted *operatorsv1alpha1.ClusterServiceVersion, install *v1alpha1.OperatorInstall) error {
+	progress := a.Progress("waiting until operator " + install.Spec.Operator.Name + " is Ready")
+	err := hub.Poll(ctx, r.timeout, func() (bool, error) {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		if err := downstream.Get(ctx, client.ObjectKeyFromObject(deleted), csv); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		if err := h.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
+			return false, err
+		}
+		return csv.UID != deleted.UID && csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded &&
+			conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionReady), nil
+	})
+	progress.Stop()
+	if errors.Is(err, context.DeadlineExceeded) {
+		ready := conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady)
+		return exit.Hintf(fmt.Sprintf("find out why with: %s why %s %s --cluster-kubeconfig FILE", a.Self,
+			install.Spec.Cluster, install.Spec.Operator.Name), "operator %s on cluster %s is not Ready %s after "+
+			"ClusterServiceVersion %s was deleted: %s", install.Spec.Operator.Name, install.Spec.Cluster,
+			term.Span(r.timeout), deleted.Name, cmp.Or(phrase.OneLine(ready.Message), "the agent has reported nothing"))
+	}
+	if err != nil {
+		return fmt.Errorf("wait until operator %s on cluster %s is Ready: %w", install.Spec.Operator.Name,
+			install.Spec.Cluster, err)
+	}
+	a.Step("operator %s is Ready on cluster %s", install.Spec.Operator.Name, install.Spec.Cluster)
+	return nil
+}
