@@ -39,7 +39,7 @@ func freezeLink(c *v1alpha1.FleetCluster, f *v1alpha1.ClusterFreeze) Link {
 // heldBackLinks say which clusters of a rollout are not admitted now, why and until
 // when: only the named one, or all of them if the name is empty.
 func heldBackLinks(r *v1alpha1.OperatorRollout, cluster string) []Link {
-	if r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded {
+	if rollouts.IsStopped(r) {
 		return nil
 	}
 	var links []Link
@@ -49,7 +49,11 @@ func heldBackLinks(r *v1alpha1.OperatorRollout, cluster string) []Link {
 		}
 		who := "cluster " + cluster + " is"
 		if cluster == "" {
-			who = phrase.Count(g.Count, "cluster") + " (" + phrase.First(g.Clusters, 5) + ") are"
+			are := "are"
+			if g.Count == 1 {
+				are = "is"
+			}
+			who = phrase.Count(g.Count, "cluster") + " (" + phrase.First(g.Clusters, 5) + ") " + are
 		}
 		l := Link{State: Waiting, Reason: g.Reason,
 			Text: fmt.Sprintf("%s not admitted now: %s", who, phrase.OneLine(g.Message)),

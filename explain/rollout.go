@@ -101,11 +101,10 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 }
 
 func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) Link {
-	l := Link{Text: fmt.Sprintf("wave %s is %s: %d of %d clusters updated", w.Name, w.Phase, w.Succeeded,
-		w.Total-w.Removed), Evidence: []Evidence{{Object: reportedByRollout(r).object,
-		Field:    "status.waves[" + w.Name + "]",
-		Observed: string(w.Phase)}}}
-	if r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded {
+	l := Link{Text: fmt.Sprintf("wave %s is %s: %s updated", w.Name, shownPhase(r, w),
+		phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster")), Evidence: []Evidence{{
+		Object: reportedByRollout(r).object, Field: "status.waves[" + w.Name + "]", Observed: string(w.Phase)}}}
+	if rollouts.IsStopped(r) {
 		return l
 	}
 	switch w.Phase {
@@ -134,6 +133,15 @@ func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus
 		l.Links = append(l.Links, gateLink(r, w, g))
 	}
 	return l
+}
+
+// shownPhase is what a person reads of a wave, as part of a sentence.
+func shownPhase(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) string {
+	shown := rollouts.ShownPhase(r, w)
+	if shown != string(w.Phase) {
+		return strings.ToLower(shown)
+	}
+	return shown
 }
 
 // reasonOfVerifying is what a wave waits for whose clusters are all updated, or gone.
@@ -251,7 +259,7 @@ func memberLinks(in RolloutInput, members []Member) []Link {
 	var links []Link
 	for _, m := range members {
 		state, open := states[rollouts.Class(m.State)]
-		if in.Rollout.Status.Phase.Ended() && in.Rollout.Status.Phase != v1alpha1.RolloutSucceeded {
+		if rollouts.IsStopped(in.Rollout) {
 			state = ""
 		}
 		l := Link{State: state, Reason: cmp.Or(m.Reason, v1alpha1.ReasonProgressing), Since: m.Since,

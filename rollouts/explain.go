@@ -44,7 +44,7 @@ func (p *pass) explain(status v1alpha1.OperatorRolloutStatus) (Standing, string,
 
 func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 	c := status.Clusters
-	text := fmt.Sprintf("%d of %d clusters updated", c.Succeeded, c.Total-c.Removed)
+	text := phrase.Part(c.Succeeded, c.Total-c.Removed, "cluster") + " updated"
 	for _, rest := range []struct {
 		n    int32
 		what string
@@ -68,9 +68,9 @@ func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 
 func (p *pass) explainBlock(status v1alpha1.OperatorRolloutStatus) string {
 	c := status.Clusters
-	return fmt.Sprintf("%s is blocked: %s; nobody else is admitted, %d of %d clusters were updated before; lift the "+
-		"block, or let the ManagedOperator ask for another version",
-		p.in.Rollout.Spec.Release.Version, p.in.Rollout.Spec.Blocked, c.Succeeded, c.Total-c.Removed)
+	return fmt.Sprintf("%s is blocked: %s; nobody else is admitted, %s updated before; lift the block, or let the "+
+		"ManagedOperator ask for another version", p.in.Rollout.Spec.Release.Version, p.in.Rollout.Spec.Blocked,
+		phrase.Part(c.Succeeded, c.Total-c.Removed, "cluster"))
 }
 
 func (p *pass) explainAbort(status v1alpha1.OperatorRolloutStatus) string {
@@ -133,8 +133,8 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 	case w.Phase == v1alpha1.WaveSoaking && s.unready > 0:
 		return Underway, v1alpha1.ReasonSoaking, s.explainUnready(w)
 	case w.Phase == v1alpha1.WaveSoaking:
-		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %d of %d clusters updated",
-			w.Name, SoakEnd(s.Wave, w).UTC().Format(time.RFC3339), w.Succeeded, w.Total-w.Removed) + p.explainSlow()
+		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %s updated", w.Name,
+			SoakEnd(s.Wave, w).UTC().Format(time.RFC3339), updatedOf(w)) + p.explainSlow()
 	case w.Phase == v1alpha1.WaveVerifying && s.failedGate() == nil && s.observation != nil:
 		return Stuck, v1alpha1.ReasonNotObserved, p.explainNotObserved(s)
 	case w.Phase == v1alpha1.WaveVerifying:
@@ -149,9 +149,11 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 }
 
 func (s *waveState) explainProgress(w v1alpha1.WaveStatus) string {
-	return fmt.Sprintf("wave %s: %d of %d clusters updated, %d in progress", w.Name, w.Succeeded, w.Total-w.Removed,
-		w.InProgress)
+	return fmt.Sprintf("wave %s: %s updated, %d in progress", w.Name, updatedOf(w), w.InProgress)
 }
+
+// updatedOf counts the clusters of a wave that are updated: "0 of 1 cluster".
+func updatedOf(w v1alpha1.WaveStatus) string { return phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster") }
 
 // explainUnready names the clusters that are in their grace, and says when the
 // first of them counts as failed.
@@ -175,9 +177,8 @@ func (s *waveState) explainUnready(w v1alpha1.WaveStatus) string {
 	if first.IsZero() {
 		then = "no time runs while a FleetFreeze stops changes there"
 	}
-	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %d of %d clusters updated",
-		w.Name, phrase.Count(len(names), "cluster"), is, phrase.First(names, maxNamed), then, w.Succeeded,
-		w.Total-w.Removed)
+	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %s updated",
+		w.Name, phrase.Count(len(names), "cluster"), is, phrase.First(names, maxNamed), then, updatedOf(w))
 }
 
 func (s *waveState) names(k Class) []string {

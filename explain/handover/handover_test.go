@@ -278,7 +278,7 @@ func TestMarkdown(t *testing.T) {
 	broken.Gaps = []incidents.Gap{{From: ago(time.Hour), To: morning}}
 	for name, in := range map[string]handover.Input{"quiet": quiet(), "bad-release": badRelease(),
 		"unreachable": unreachable(), "flood": flood(), "midnight": zoned(t), "in-part": broken} {
-		t.Run(name, func(t *testing.T) { golden(t, name+".md", handover.New(in).Markdown()) })
+		t.Run(name, func(t *testing.T) { golden(t, name+".md", handover.New(in).Markdown(0)) })
 	}
 }
 
@@ -321,7 +321,7 @@ func TestTheGuideHasAReport(t *testing.T) {
 	if !found {
 		t.Fatalf("%s has no report", guide)
 	}
-	want := handover.New(sample()).Markdown()
+	want := handover.New(sample()).Markdown(0)
 	if *update {
 		if err := os.WriteFile(guide, []byte(before+begin+want+end+after), 0o600); err != nil {
 			t.Fatal(err)
@@ -358,7 +358,7 @@ func TestUnknownIsNeverNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := quiet()
 			test.damage(&in)
-			got := handover.New(in).Markdown()
+			got := handover.New(in).Markdown(0)
 			for _, title := range test.want {
 				if !strings.Contains(got, "### "+title+"\n\n**Not known:** "+why+".\n") {
 					t.Errorf("%s is not said to be unknown:\n%s", title, got)

@@ -51,8 +51,10 @@ type section struct {
 	More           int
 }
 
-// Markdown returns the report as text.
-func (r Report) Markdown() string {
+// Markdown returns the report as text: CommonMark, which can be read as it is too. Its lines have at most so many
+// columns, except for single words that are longer; 0: each paragraph is one line, for a tracker or a chat, which keep
+// the line breaks of what is pasted.
+func (r Report) Markdown(columns int) string {
 	open, shift := r.openSections(), r.shiftSections()
 	d := document{From: r.clock(r.From), To: r.clock(r.To), At: r.clock(r.At), Namespace: escape(r.Namespace),
 		Unknown: unknowns(append(slices.Clone(open), shift...)),
@@ -61,7 +63,24 @@ func (r Report) Markdown() string {
 	if err := page.Execute(&out, d); err != nil { // the template and its data are ours
 		panic(fmt.Sprintf("write handover: %v", err))
 	}
-	return strings.TrimRight(out.String(), "\n") + "\n"
+	return wrap(strings.TrimRight(out.String(), "\n")+"\n", columns)
+}
+
+// wrap breaks the lines of a report; those of an item of a list are indented.
+func wrap(text string, columns int) string {
+	if columns <= 0 {
+		return text
+	}
+	const indent = "  "
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		margin := "\n"
+		if strings.HasPrefix(line, "- ") {
+			margin += indent
+		}
+		out.WriteString(strings.Join(phrase.WrapMarkdown(line, columns-len(indent)), margin) + "\n")
+	}
+	return out.String()
 }
 
 // unknowns are the reasons why lists could not be read, each with their titles.
@@ -384,9 +403,6 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// marks are what Markdown or HTML would take for more than text.
-var marks = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "<", "&lt;", "[", `\[`, "]", `\]`, "|", `\|`)
-
 // code is a text as it is.
 func code(text string) string { return "`" + strings.ReplaceAll(phrase.OneLine(text), "`", "'") + "`" }
 
@@ -398,5 +414,5 @@ func escape(text string) string {
 		}
 		return r
 	}, text)
-	return marks.Replace(visible)
+	return phrase.Markdown(visible)
 }

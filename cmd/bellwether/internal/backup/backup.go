@@ -112,11 +112,11 @@ func (a *app) showCommand() *cobra.Command {
 			if !out.Table() {
 				return out.Object(a.Streams.Out, b)
 			}
-			a.Say("%s", Backup(b, a.Now(), a.Style()))
+			a.Say("%s", Backup(b, a.Now(), a.StyleOf(&out)))
 			return nil
 		},
 	}
-	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
 

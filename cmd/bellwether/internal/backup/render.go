@@ -19,19 +19,18 @@ import (
 
 // Backups is the table of backups.
 func Backups(list []v1alpha1.OperatorBackup, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"CLUSTER", "NAME", "TRIGGER", "VERSION", "OBJECTS", "SIZE", "STATE", "AGE"}}
+	t := &term.Table{Header: []string{"CLUSTER", "NAME", "STATE", "SIZE", "AGE"}}
 	if l.Wide {
-		t.Header = append(t.Header, "LOCATION", "MESSAGE")
+		t.Header = append(t.Header, "TRIGGER", "VERSION", "OBJECTS", "LOCATION", "MESSAGE")
 	}
 	for i := range list {
 		b := &list[i]
 		row := []term.Cell{{Text: term.OrDash(b.Labels[v1alpha1.LabelCluster])}, {Text: b.Name},
-			{Text: string(b.Spec.Trigger)}, {Text: term.OrDash(b.Status.Version)}, {Text: fmt.Sprint(b.Status.Objects)},
-			{Text: size(b.Status.Bytes)}, term.Health(b.Status.Conditions),
-			{Text: term.Age(l.Now, b.CreationTimestamp)}}
+			term.Health(b.Status.Conditions), {Text: size(b.Status.Bytes)}, {Text: term.Age(l.Now, b.CreationTimestamp)}}
 		if l.Wide {
-			row = append(row, term.Cell{Text: term.OrDash(b.Status.Location)},
-				term.Cell{Text: phrase.OneLine(term.Headline(b.Status.Conditions))})
+			row = append(row, term.PlainCells(string(b.Spec.Trigger), term.OrDash(b.Status.Version),
+				fmt.Sprint(b.Status.Objects), term.OrDash(b.Status.Location),
+				phrase.OneLine(term.Headline(b.Status.Conditions)))...)
 		}
 		t.Add(row...)
 	}
@@ -52,7 +51,7 @@ func size(bytes int64) string {
 // Backup is the details of a backup.
 func Backup(b *v1alpha1.OperatorBackup, now time.Time, s term.Style) string {
 	var out strings.Builder
-	facts := &term.Table{}
+	facts := &term.Table{Wrap: true}
 	add := func(what, value string) { facts.Add(term.PlainCells(what+":", term.OrDash(value))...) }
 	facts.Add(term.Cell{Text: "Backup:"}, term.Strong.Cell(b.Name))
 	facts.Add(term.Cell{Text: "State:"}, term.Health(b.Status.Conditions))
@@ -70,10 +69,10 @@ func Backup(b *v1alpha1.OperatorBackup, now time.Time, s term.Style) string {
 	add("Size", size(b.Status.Bytes))
 	add("Encrypted", fmt.Sprint(b.Status.Encrypted))
 	add("SHA-256 of manifest", b.Status.Manifest)
-	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
+	out.WriteString(facts.Render(s))
 	term.WriteConditions(&out, b.Status.Conditions, now, s)
 	if len(b.Status.Resources) > 0 {
-		t := &term.Table{Header: []string{"RESOURCE", "STORAGE VERSION", "OBJECTS"}}
+		t := &term.Table{Header: []string{"RESOURCE", "STORAGE VERSION", "OBJECTS"}, Wrap: true}
 		for _, r := range b.Status.Resources {
 			t.Add(term.PlainCells(r.Name, r.Version, fmt.Sprint(r.Objects))...)
 		}

@@ -495,7 +495,7 @@ func (a *app) showBuilt(b BuiltOutput) {
 		a.Warn("%s %s\n", style.Paint(term.Warn, "Warning:"), w)
 	}
 	a.Say("%s %s, %d files\n", style.Paint(term.Good, "Built"), style.Paint(term.Strong, b.Name), len(b.Files))
-	t := &term.Table{}
+	t := &term.Table{Wrap: true}
 	for _, row := range [][2]string{{"digest", b.Digest}, {"folder", b.Folder}, {"OCI layout", b.Layout},
 		{"pushed to", b.Pushed}} {
 		if row[1] != "" {

@@ -495,7 +495,7 @@ func (a *app) lintRules(f *bundleLint) error {
 		return lintUnusable(exit.Hintf("use text or json", "the list of rules has no SARIF format"))
 	}
 	tones := map[lint.Severity]term.Tone{lint.Error: term.Bad, lint.Warning: term.Warn, lint.Info: term.Dim}
-	table := &term.Table{Header: []string{"RULE", "SEVERITY", "DESCRIPTION"}}
+	table := &term.Table{Header: []string{"RULE", "SEVERITY", "DESCRIPTION"}, Wrap: true}
 	for _, r := range lint.Rules() {
 		table.Add(term.Cell{Text: r.ID}, term.Cell{Text: string(r.Severity), Tone: tones[r.Severity]},
 			term.Cell{Text: r.Title})

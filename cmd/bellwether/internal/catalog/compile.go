@@ -200,7 +200,7 @@ func (a *app) compiled(f *compileFlags, r folder.Report, out string) error {
 
 // compiledText is a table of what changed, and what people should know of the rest.
 func compiledText(r folder.Report, s term.Style) string {
-	t := &term.Table{Header: []string{"PACKAGE", "CHANNEL", "BEFORE", "AFTER"}}
+	t := &term.Table{Header: []string{"PACKAGE", "CHANNEL", "BEFORE", "AFTER"}, Wrap: true}
 	var notes []string
 	for _, p := range r.Packages {
 		for _, c := range p.Channels {

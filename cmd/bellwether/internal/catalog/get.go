@@ -50,7 +50,7 @@ To block a version permanently, see "bellwether catalog block".`,
 			return a.Explained(&out, catalog, e, func(s term.Style) string { return HubCatalog(catalog, a.Now(), s) })
 		},
 	}
-	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
 

@@ -30,14 +30,14 @@ const defaultPoll = time.Minute
 // clusters run, what is blocked, and how one gets back.
 func HubCatalog(c *v1alpha1.OperatorCatalog, now time.Time, s term.Style) string {
 	var out strings.Builder
-	facts := &term.Table{}
+	facts := &term.Table{Wrap: true}
 	facts.Add(term.Cell{Text: "Catalog:"}, term.Strong.Cell(c.Name))
 	facts.Add(term.Cell{Text: "State:"}, term.Health(c.Status.Conditions))
 	facts.Add(term.PlainCells("Source:", sourceOf(c.Spec.Source)+", "+lookedAt(c.Spec))...)
 	facts.Add(term.PlainCells("In use:", inUseText(c, now))...)
 	facts.Add(term.PlainCells("Signature:", signatureText(c.Spec.Verification))...)
 	facts.Add(term.PlainCells("Packages:", term.Count(c.Status.PackageCount))...)
-	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
+	out.WriteString(facts.Render(s))
 	term.WriteConditions(&out, c.Status.Conditions, now, s)
 	writeBlocked(&out, c.Status.BlockedVersions, s)
 	writeVersions(&out, c.Status.Packages, now, s)
@@ -84,8 +84,7 @@ func writeBlocked(out *strings.Builder, list []v1alpha1.BlockedVersion, s term.S
 	if len(list) == 0 {
 		return
 	}
-	t := &term.Table{Header: []string{"BLOCKED", "VERSION", "CLUSTERS", "BY", "UNTIL", "REASON", "PROPOSAL"},
-		Wrap: true}
+	t := &term.Table{Header: []string{"BLOCKED", "VERSION", "CLUSTERS", "BY", "UNTIL", "REASON"}, Wrap: true}
 	for _, b := range list {
 		running, until := term.Cell{Text: term.Count(b.Clusters)}, term.Cell{Text: term.OrDash(b.Expires)}
 		if b.Clusters > 0 {
@@ -96,26 +95,33 @@ func writeBlocked(out *strings.Builder, list []v1alpha1.BlockedVersion, s term.S
 		}
 		t.Add(term.Cell{Text: b.Package}, term.Cell{Text: b.Version}, running,
 			term.Cell{Text: strings.ToLower(string(b.Origin))},
-			until,
-			term.Cell{Text: phrase.OneLine(b.Reason)}, term.Cell{Text: term.OrDash(phrase.OneLine(b.Proposal))})
+			until, term.Cell{Text: withProposal(b)})
 	}
 	out.WriteByte('\n')
 	out.WriteString(t.Render(s))
 }
 
+// withProposal is why a version is blocked, and what is proposed for the clusters that run it.
+func withProposal(b v1alpha1.BlockedVersion) string {
+	text := phrase.OneLine(b.Reason)
+	if b.Proposal != "" {
+		text = strings.TrimSuffix(text, ".") + "; proposal: " + phrase.OneLine(b.Proposal)
+	}
+	return text
+}
+
 func writeVersions(out *strings.Builder, packages []v1alpha1.CatalogPackage, now time.Time, s term.Style) {
-	t := &term.Table{Header: []string{"PACKAGE", "VERSION", "CLUSTERS", "CHANNELS", "STATE", "ROLLBACK TO"}, Wrap: true}
+	t := &term.Table{Header: []string{"PACKAGE", "VERSION", "CLUSTERS", "STATE"}, Wrap: true}
 	for _, p := range packages {
 		name := p.Name
 		for _, v := range p.Versions {
 			t.Add(term.Cell{Text: name}, term.Cell{Text: cmp.Or(v.Version, v.Bundle)},
 				term.Cell{Text: term.Count(v.Clusters)},
-				term.Cell{Text: headOf(p, v.Version)}, versionState(v, now), term.Cell{Text: waysBack(v.Rollbacks)})
+				versionState(p, v, now))
 			name = ""
 		}
 		if p.OmittedVersions > 0 {
 			t.Add(term.Cell{Text: name}, term.Cell{Text: fmt.Sprintf("and %d older", p.OmittedVersions)}, term.Cell{},
-				term.Cell{}, term.Cell{},
 				term.Cell{})
 		}
 	}
@@ -138,7 +144,20 @@ func headOf(p v1alpha1.CatalogPackage, version string) string {
 	return strings.Join(heads, ", ")
 }
 
-func versionState(v v1alpha1.CatalogVersion, now time.Time) term.Cell {
+// versionState is what a person should know of a version: whether it may be used, the channels that it is the head of,
+// and the versions to which one gets back from it.
+func versionState(p v1alpha1.CatalogPackage, v v1alpha1.CatalogVersion, now time.Time) term.Cell {
+	use := useOf(v, now)
+	var parts []string
+	for _, text := range []string{use.Text, headOf(p, v.Version), waysBack(v.Rollbacks)} {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return use.Tone.Cell(strings.Join(parts, "; "))
+}
+
+func useOf(v v1alpha1.CatalogVersion, now time.Time) term.Cell {
 	switch {
 	case v.Blocked != "":
 		return term.Bad.Cell("blocked: " + phrase.OneLine(v.Blocked))
@@ -158,9 +177,12 @@ func versionState(v v1alpha1.CatalogVersion, now time.Time) term.Cell {
 func waysBack(ways []v1alpha1.CatalogRollback) string {
 	var out []string
 	for _, w := range ways {
-		out = append(out, fmt.Sprintf("%s: %s", w.From, w.Class))
+		out = append(out, fmt.Sprintf("%s (%s)", w.From, w.Class))
 	}
-	return strings.Join(out, ", ")
+	if len(out) == 0 {
+		return ""
+	}
+	return "rollback to " + strings.Join(out, ", ")
 }
 
 // blockedText sums up the blocks of a catalog for a list.
@@ -181,9 +203,9 @@ func blockedText(list []v1alpha1.BlockedVersion) term.Cell {
 
 // Catalogs is the table of catalogs.
 func Catalogs(list []v1alpha1.OperatorCatalog, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"NAME", "STATE", "PACKAGES", "BLOCKED", "DIGEST", "READ", "SOURCE"}}
+	t := &term.Table{Header: []string{"NAME", "STATE", "PACKAGES", "BLOCKED", "READ", "SOURCE"}}
 	if l.Wide {
-		t.Header = append(t.Header, "MESSAGE")
+		t.Header = append(t.Header, "DIGEST", "MESSAGE")
 	}
 	for i := range list {
 		c := &list[i]
@@ -192,10 +214,10 @@ func Catalogs(list []v1alpha1.OperatorCatalog, l term.Listing) *term.Table {
 			read = term.Age(l.Now, *c.Status.LastReadTime) + " ago"
 		}
 		row := []term.Cell{{Text: c.Name}, term.Health(c.Status.Conditions), {Text: term.Count(c.Status.PackageCount)},
-			blockedText(c.Status.BlockedVersions),
-			{Text: term.OrDash(phrase.ShortDigest(c.Status.Digest))}, {Text: read}, {Text: sourceOf(c.Spec.Source)}}
+			blockedText(c.Status.BlockedVersions), {Text: read}, {Text: sourceOf(c.Spec.Source)}}
 		if l.Wide {
-			row = append(row, term.Cell{Text: term.Headline(c.Status.Conditions)})
+			row = append(row, term.Cell{Text: term.OrDash(phrase.ShortDigest(c.Status.Digest))},
+				term.Cell{Text: term.Headline(c.Status.Conditions)})
 		}
 		t.Add(l.Row(c.Namespace, row)...)
 	}

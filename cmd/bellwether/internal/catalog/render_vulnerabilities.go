@@ -27,7 +27,7 @@ func Vulnerabilities(r vulnerabilities.Report, s term.Style, clusters, wide bool
 	}
 	var out strings.Builder
 	out.WriteString(versionsTable(r, clusters, most).Render(s))
-	if t := vulnerabilityTable(r, most); len(t.Rows) > 0 {
+	if t := vulnerabilityTable(r, most, wide); len(t.Rows) > 0 {
 		out.WriteString("\n" + t.Render(s))
 	}
 	if t := unknownTable(r, most); len(t.Rows) > 0 {
@@ -124,19 +124,24 @@ type found struct {
 	images, versions []string
 }
 
-func vulnerabilityTable(r vulnerabilities.Report, most int) *term.Table {
-	t := &term.Table{Header: []string{"VULNERABILITY", "SEVERITY", "CVSS", "PACKAGE", "INSTALLED", "FIXED IN", "IMAGE",
-		"VERSIONS"}}
+func vulnerabilityTable(r vulnerabilities.Report, most int, wide bool) *term.Table {
+	t := &term.Table{Header: []string{"VULNERABILITY", "SEVERITY", "CVSS", "PACKAGE", "INSTALLED", "FIXED IN"}, Wrap: true}
+	if wide {
+		t.Header = append(t.Header, "IMAGE")
+	}
+	t.Header = append(t.Header, "VERSIONS")
 	for _, f := range gather(r) {
 		score := "-"
 		if f.Score > 0 {
 			score = strconv.FormatFloat(f.Score, 'f', 1, 64)
 		}
-		t.Add(term.Strong.Cell(f.ID),
-			term.Cell{Text: strings.ToLower(heading(f.Severity)), Tone: severityTone(f.Severity)},
-			term.Cell{Text: score}, term.Cell{Text: f.Package}, term.Cell{Text: f.Installed},
-			term.Cell{Text: term.OrDash(f.Fixed)}, term.Cell{Text: phrase.First(f.images, most)},
-			term.Cell{Text: phrase.First(f.versions, most)})
+		row := []term.Cell{term.Strong.Cell(f.ID),
+			{Text: strings.ToLower(heading(f.Severity)), Tone: severityTone(f.Severity)},
+			{Text: score}, {Text: f.Package}, {Text: f.Installed}, {Text: term.OrDash(f.Fixed)}}
+		if wide {
+			row = append(row, term.Cell{Text: phrase.First(f.images, most)})
+		}
+		t.Add(append(row, term.Cell{Text: phrase.First(f.versions, most)})...)
 	}
 	return t
 }
@@ -184,14 +189,14 @@ func shortImage(image string) string {
 }
 
 func unknownTable(r vulnerabilities.Report, most int) *term.Table {
-	t := &term.Table{Header: []string{"IMAGE", "PACKAGES", "REASON"}, Wrap: true}
+	t := &term.Table{Header: []string{"IMAGE", "NOT KNOWN"}, Wrap: true}
 	for _, image := range r.Images {
 		if image.Unknown != "" {
-			t.Add(term.Cell{Text: shortImage(image.Image)}, term.Cell{Text: "all"}, term.Cell{Text: image.Unknown})
+			t.Add(term.Cell{Text: shortImage(image.Image)}, term.Cell{Text: "all packages: " + image.Unknown})
 		}
 		for _, n := range image.NotCompared {
-			t.Add(term.Cell{Text: shortImage(image.Image)}, term.Cell{Text: phrase.First(n.Packages, most)},
-				term.Cell{Text: n.Reason})
+			t.Add(term.Cell{Text: shortImage(image.Image)},
+				term.Cell{Text: phrase.First(n.Packages, most) + ": " + n.Reason})
 		}
 	}
 	return t

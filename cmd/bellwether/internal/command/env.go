@@ -143,9 +143,13 @@ func (a *Env) Say(format string, args ...any) { _, _ = fmt.Fprintf(a.Streams.Out
 // Warn writes to the user what is no part of the output.
 func (a *Env) Warn(format string, args ...any) { _, _ = fmt.Fprintf(a.Streams.ErrOut, format, args...) }
 
-// Style decides on colour and width by what the output is.
+// Style decides on colour and width by what the output is. A terminal may be narrower than the default width; what is
+// not a terminal gets that width wherever it runs.
 func (a *Env) Style() term.Style {
 	width, terminal := TerminalWidth(a.Streams.Out)
+	if width <= 0 || width > term.DefaultWidth {
+		width = term.DefaultWidth
+	}
 	return term.Style{Colour: terminal && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb", Width: width,
 		Program: a.Self}
 }

@@ -20,10 +20,7 @@ func (a *Env) Explained(o *Output, obj runtime.Object, e explain.Explanation, de
 	if !o.Table() {
 		return o.Value(a.Streams.Out, e)
 	}
-	style := a.Style()
-	if o.Wide() {
-		style.Width = 0
-	}
+	style := a.StyleOf(o)
 	a.Say("%s", details(style))
 	if e.State != explain.Healthy {
 		a.Say("%s", term.Verdict(e, a.Now(), style))

@@ -166,9 +166,14 @@ func (a *Env) List(o *Output, list runtime.Object, table *term.Table, none strin
 
 // Table prints a table; a wide one is never cut.
 func (a *Env) Table(o *Output, t *term.Table) {
+	a.Say("%s", t.Render(a.StyleOf(o)))
+}
+
+// StyleOf is the style of an output: a wide one has all columns, and no line of it is broken or cut.
+func (a *Env) StyleOf(o *Output) term.Style {
 	style := a.Style()
 	if o.Wide() {
-		style.Width = 0
+		style.Width, style.Wide = 0, true
 	}
-	a.Say("%s", t.Render(style))
+	return style
 }

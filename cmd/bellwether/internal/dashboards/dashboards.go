@@ -82,7 +82,7 @@ func summaries(all []dashboards.Dashboard) []dashboardSummary {
 }
 
 func dashboardTable(all []dashboards.Dashboard) *term.Table {
-	t := &term.Table{Header: []string{"UID", "TITLE", "PANELS", "VARIABLES"}}
+	t := &term.Table{Header: []string{"UID", "TITLE", "PANELS", "VARIABLES"}, Wrap: true}
 	for _, s := range summaries(all) {
 		t.Add(term.Cell{Text: s.UID}, term.Cell{Text: s.Title}, term.Cell{Text: strconv.Itoa(s.Panels)},
 			term.Cell{Text: strings.Join(s.Variables, ", ")})

@@ -23,13 +23,13 @@ import (
 const dashboardList = `UID                    TITLE                               PANELS   VARIABLES
 bellwether-fleet       Bellwether / Fleet                  14       datasource, cluster, operator_namespace, operator
 bellwether-rollout     Bellwether / Rollout                13       datasource, operator_namespace, operator, cluster
-bellwether-operator    Bellwether / Operator SLO           30       datasource, operator_namespace, operator, ` +
-	`cluster, sli
+bellwether-operator    Bellwether / Operator SLO           30       datasource, operator_namespace, operator, cluster,
+                                                                    sli
 bellwether-cluster     Bellwether / Cluster                15       datasource, cluster, operator_namespace, operator
-bellwether-internals   Bellwether / Controller internals   15       datasource, job, cluster, operator_namespace, ` +
-	`operator
-bellwether-catalog     Bellwether / Catalog                9        datasource, catalog, cluster, ` +
-	`operator_namespace, operator
+bellwether-internals   Bellwether / Controller internals   15       datasource, job, cluster, operator_namespace,
+                                                                    operator
+bellwether-catalog     Bellwether / Catalog                9        datasource, catalog, cluster, operator_namespace,
+                                                                    operator
 bellwether-paging      Bellwether / Paging health          19       datasource, cluster, operator_namespace, operator
 `
 

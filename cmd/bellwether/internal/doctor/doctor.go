@@ -126,14 +126,14 @@ func Render(r doctor.Report, s term.Style) string {
 	return out.String()
 }
 
-// writeAction writes a command on a line of its own that is never wrapped, so that it can be copied.
+// writeAction writes a command on lines of its own, so that it can be copied.
 func writeAction(out *strings.Builder, s term.Style, a remedy.Action) {
 	if a.Command == "" {
 		write(out, s, "  - ", "    ", term.Plain, strings.TrimSuffix(a.Text, ".")+".")
 		return
 	}
 	write(out, s, "  - ", "    ", term.Plain, strings.TrimSuffix(a.Text, ".")+":")
-	out.WriteString("      " + s.Paint(term.Strong, a.Command) + "\n")
+	out.WriteString(s.CommandLines(term.Strong, a.Command, "      "))
 }
 
 // write wraps a text to the style's width, with what begins its first line and the others.
@@ -142,7 +142,7 @@ func write(out *strings.Builder, s term.Style, first, hanging string, tone term.
 	if s.Width > 0 {
 		room = max(s.Width-len(hanging), term.MinWrapped)
 	}
-	for i, line := range phrase.Wrap(text, room) {
+	for i, line := range term.Wrap(text, room) {
 		margin := hanging
 		if i == 0 {
 			margin = first

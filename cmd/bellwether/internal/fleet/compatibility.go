@@ -287,8 +287,7 @@ func (a *app) showCompatibility(o *compatibilityOptions, report compatibility.Re
 
 // Compatibility is the table of what a version of Kubernetes does to the operators of a fleet.
 func Compatibility(r compatibility.Report, wide bool) *term.Table {
-	t := &term.Table{Header: []string{"OPERATOR", "VERSION", "KUBERNETES " + r.Kubernetes, "CLUSTERS", "UPGRADE TO",
-		"REASON"}, Wrap: true}
+	t := &term.Table{Header: []string{"OPERATOR", "VERSION", "VERDICT", "CLUSTERS", "UPGRADE TO", "REASON"}, Wrap: true}
 	if wide {
 		t.Header = slices.Insert(t.Header, 4, "NAMES")
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/compatibility"
 )
 
@@ -119,7 +120,7 @@ func TestCompatibility(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(test.args...)
-			if got.Code != test.code || !strings.Contains(got.Out, test.out) || !strings.Contains(got.Err, test.err) {
+			if got.Code != test.code || !strings.Contains(phrase.OneLine(got.Out), test.out) || !strings.Contains(got.Err, test.err) {
 				t.Errorf("exit code %d: %s%s, want %d: %s%s", got.Code, got.Out, got.Err, test.code, test.out, test.err)
 			}
 		})

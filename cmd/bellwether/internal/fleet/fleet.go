@@ -94,7 +94,7 @@ func (a *app) fleetGetCommand() *cobra.Command {
 			return a.getCluster(c.Context(), &out, args[0])
 		},
 	}
-	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
 

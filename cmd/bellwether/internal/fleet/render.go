@@ -24,33 +24,50 @@ import (
 func Cluster(c *v1alpha1.FleetCluster, installs []v1alpha1.OperatorInstall, now time.Time, s term.Style) string {
 	var out strings.Builder
 	state := clusterState(c)
-	facts := &term.Table{}
+	facts := &term.Table{Wrap: true}
 	facts.Add(term.Cell{Text: "Cluster:"}, term.Strong.Cell(c.Name))
 	facts.Add(term.Cell{Text: "State:"}, state)
 	term.AddMarks(facts, marks.Group(nil, installs).Cluster(c))
-	facts.Add(term.Cell{Text: "Labels:"}, term.Cell{Text: term.OrDash(labels.FormatLabels(c.Labels))})
+	facts.Add(term.PlainCells("Labels:", term.OrDash(strings.ReplaceAll(labels.FormatLabels(c.Labels), ",", ", ")))...)
 	addSource(facts, c)
 	facts.Add(term.PlainCells("Hub namespace:", term.OrDash(c.Status.Namespace))...)
 	facts.Add(term.PlainCells("Kubernetes:", term.OrDash(c.Status.Versions.Kubernetes))...)
 	facts.Add(term.Cell{Text: "OLM:"}, olmCell(c))
 	facts.Add(term.Cell{Text: "Agent:"}, agentCell(c))
 	facts.Add(term.PlainCells("Offboarding:", string(cmp.Or(c.Spec.Offboarding, v1alpha1.RemovalOrphan)))...)
-	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
+	out.WriteString(facts.Render(s))
 	term.WriteConditions(&out, c.Status.Conditions, now, s)
 	if len(installs) == 0 {
 		out.WriteString("\nNo operators.\n")
 		return out.String()
 	}
-	t := &term.Table{Header: []string{"OPERATOR", "DESIRED", "INSTALLED", "STATE", "MESSAGE"}, Wrap: true}
+	out.WriteByte('\n')
+	out.WriteString(installTable(installs, s.Wide).Render(s))
+	return out.String()
+}
+
+// installTable lists the operators on a cluster. What a cluster is to have and does not have is in the message, unless
+// there is room for all columns.
+func installTable(installs []v1alpha1.OperatorInstall, wide bool) *term.Table {
+	t := &term.Table{Header: []string{"OPERATOR", "INSTALLED", "STATE", "MESSAGE"}, Wrap: true}
+	if wide {
+		t.Header = slices.Insert(t.Header, 1, "DESIRED")
+	}
 	slices.SortFunc(installs, func(a, b v1alpha1.OperatorInstall) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range installs {
 		in := &installs[i]
 		name := term.Cell{Text: in.Spec.Operator.Namespace + "/" + in.Spec.Operator.Name}
-		t.Add(append(append([]term.Cell{name}, term.InstallCells(in)...), term.Cell{Text: term.NotReadyMessage(in)})...)
+		cells := term.InstallCells(in)
+		desired, rest, message := cells[0], cells[1:], term.NotReadyMessage(in)
+		switch {
+		case wide:
+			rest = cells
+		case in.Spec.Admission != nil && desired.Text != rest[0].Text:
+			message = strings.TrimSuffix("desired: "+desired.Text+"; "+message, "; ")
+		}
+		t.Add(append(append([]term.Cell{name}, rest...), term.Cell{Text: message})...)
 	}
-	out.WriteByte('\n')
-	out.WriteString(t.Render(s))
-	return out.String()
+	return t
 }
 
 // addSource says where a discovered cluster comes from.
@@ -96,22 +113,32 @@ func sourceOf(c *v1alpha1.FleetCluster) string {
 
 // Clusters is the table of the fleet.
 func Clusters(list []v1alpha1.FleetCluster, known *marks.Fleet, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"NAME", "STATE", "MARKS", "ONLINE", "OPERATORS", "KUBERNETES", "OLM", "AGE"}}
+	t := &term.Table{Header: []string{"NAME", "STATE", "ONLINE", "OPERATORS", "KUBERNETES"}}
 	if l.Wide {
-		t.Header = append(t.Header, "AGENT", "SOURCE", "LABELS", "MESSAGE")
+		t.Header = append(t.Header, "OLM", "AGE", "AGENT", "SOURCE", "LABELS")
+	}
+	t.Header = append(t.Header, "MARKS")
+	if l.Wide {
+		t.Header = append(t.Header, "MESSAGE")
 	}
 	for i := range list {
-		c := &list[i]
-		row := []term.Cell{{Text: c.Name}, clusterState(c), term.MarksCell(known.Cluster(c)), term.OnlineCell(c),
-			operatorsCell(c), {Text: term.OrDash(c.Status.Versions.Kubernetes)}, olmCell(c),
-			{Text: term.Age(l.Now, c.CreationTimestamp)}}
-		if l.Wide {
-			row = append(append(row, agentCell(c)), term.PlainCells(sourceOf(c),
-				term.OrDash(labels.FormatLabels(c.Labels)), term.Headline(c.Status.Conditions))...)
-		}
-		t.Add(row...)
+		t.Add(clusterRow(&list[i], known, l)...)
 	}
 	return t
+}
+
+func clusterRow(c *v1alpha1.FleetCluster, known *marks.Fleet, l term.Listing) []term.Cell {
+	row := []term.Cell{{Text: c.Name}, clusterState(c), term.OnlineCell(c), operatorsCell(c),
+		{Text: term.OrDash(c.Status.Versions.Kubernetes)}}
+	if l.Wide {
+		row = append(row, olmCell(c), term.Cell{Text: term.Age(l.Now, c.CreationTimestamp)}, agentCell(c),
+			term.Cell{Text: sourceOf(c)}, term.Cell{Text: term.OrDash(labels.FormatLabels(c.Labels))})
+	}
+	row = append(row, term.MarksCell(known.Cluster(c)))
+	if l.Wide {
+		row = append(row, term.Cell{Text: term.Headline(c.Status.Conditions)})
+	}
+	return row
 }
 
 func clusterState(c *v1alpha1.FleetCluster) term.Cell {

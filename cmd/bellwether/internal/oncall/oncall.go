@@ -108,8 +108,12 @@ func (a *app) handoverCommand() *cobra.Command {
 }
 
 func (a *app) print(out *command.Output, report handover.Report) error {
-	if out.Format == command.OutputTable || out.Format == command.OutputMarkdown {
-		a.Say("%s", report.Markdown())
+	switch out.Format {
+	case command.OutputTable:
+		a.Say("%s", report.Markdown(a.Style().Width))
+		return nil
+	case command.OutputMarkdown:
+		a.Say("%s", report.Markdown(0))
 		return nil
 	}
 	return out.Value(a.Streams.Out, report)

@@ -66,7 +66,7 @@ func (a *app) operatorGetCommand() *cobra.Command {
 			return a.getOperator(c.Context(), &out, args[0])
 		},
 	}
-	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
 

@@ -35,7 +35,7 @@ type OperatorInput struct {
 func Operator(in OperatorInput, s term.Style) string {
 	o := in.Operator
 	var out strings.Builder
-	facts := &term.Table{}
+	facts := &term.Table{Wrap: true}
 	facts.Add(term.Cell{Text: "Operator:"}, term.Strong.Cell(o.Name))
 	facts.Add(term.Cell{Text: "State:"}, OperatorState(o))
 	term.AddMarks(facts, marks.Group(in.Clusters, in.Installs).Operator(o))
@@ -50,16 +50,16 @@ func Operator(in OperatorInput, s term.Style) string {
 	for _, h := range o.Spec.Holds {
 		facts.Add(term.PlainCells("Held:", heldText(h))...)
 	}
-	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
+	out.WriteString(facts.Render(s))
 	term.WriteConditions(&out, o.Status.Conditions, in.Now, s)
 	if rows := VersionRows([]v1alpha1.ManagedOperator{*o}, in.Installs); len(rows) > 0 {
 		addSupport(rows, []v1alpha1.ManagedOperator{*o}, in.Catalogs)
 		out.WriteByte('\n')
-		out.WriteString(Versions(rows, term.Listing{Now: in.Now, Wide: true}).Render(s))
+		out.WriteString(versionsOfOne(rows, in.Now, s.Wide).Render(s))
 	}
 	if len(in.Rollouts) > 0 {
 		out.WriteByte('\n')
-		out.WriteString(rollout.History(in.Rollouts, term.Listing{Now: in.Now}).Render(s))
+		out.WriteString(rollout.History(in.Rollouts, term.Listing{Now: in.Now, Wide: s.Wide}).Render(s))
 	}
 	rollout.WriteDecisions(&out, o, "", in.Now, s)
 	writeNotReady(&out, in, s)
@@ -93,7 +93,7 @@ func selectorText(s *metav1.LabelSelector) string {
 	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return "every cluster"
 	}
-	return metav1.FormatLabelSelector(s)
+	return strings.ReplaceAll(metav1.FormatLabelSelector(s), ",", ", ")
 }
 
 func clusterText(n v1alpha1.ClusterCounts) string {
@@ -122,25 +122,40 @@ func writeNotReady(out *strings.Builder, in OperatorInput, s term.Style) {
 	}
 }
 
-// Operators is the table of ManagedOperators.
+// Operators is the table of ManagedOperators. With the namespaces, there is room for fewer of the counts.
 func Operators(list []v1alpha1.ManagedOperator, known *marks.Fleet, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"NAME", "PACKAGE", "TARGET", "STATE", "MARKS", "CLUSTERS", "UPDATED", "READY",
-		"ROLLOUT", "AGE"}}
+	t := &term.Table{Header: []string{"NAME", "TARGET", "STATE", "READY"}}
+	if l.Wide || !l.Namespaces {
+		t.Header = append(t.Header, "UPDATED", "AGE")
+	}
 	if l.Wide {
-		t.Header = append(t.Header, "CHANNEL", "CATALOG", "MESSAGE")
+		t.Header = append(t.Header, "ROLLOUT", "PACKAGE", "CHANNEL", "CATALOG")
+	}
+	t.Header = append(t.Header, "MARKS")
+	if l.Wide {
+		t.Header = append(t.Header, "MESSAGE")
 	}
 	for i := range list {
-		o := &list[i]
-		n := o.Status.Clusters
-		row := []term.Cell{{Text: o.Name}, {Text: o.Spec.Package}, {Text: TargetOf(o)}, OperatorState(o),
-			term.MarksCell(known.Operator(o)), {Text: term.Count(n.Selected)}, shareCell(n.Updated, n.Selected),
-			shareCell(n.Ready, n.Selected), rolloutCell(o.Status.Rollout), {Text: term.Age(l.Now, o.CreationTimestamp)}}
-		if l.Wide {
-			row = append(row, term.PlainCells(channelOf(o), o.Spec.Catalog.Name, term.Headline(o.Status.Conditions))...)
-		}
-		t.Add(l.Row(o.Namespace, row)...)
+		t.Add(l.Row(list[i].Namespace, operatorRow(&list[i], known, l))...)
 	}
 	return l.Table(t)
+}
+
+func operatorRow(o *v1alpha1.ManagedOperator, known *marks.Fleet, l term.Listing) []term.Cell {
+	n := o.Status.Clusters
+	row := []term.Cell{{Text: o.Name}, {Text: TargetOf(o)}, OperatorState(o), partCell(n.Ready, n.Selected)}
+	if l.Wide || !l.Namespaces {
+		row = append(row, partCell(n.Updated, n.Selected), term.Cell{Text: term.Age(l.Now, o.CreationTimestamp)})
+	}
+	if l.Wide {
+		row = append(append(row, rolloutCell(o.Status.Rollout)),
+			term.PlainCells(o.Spec.Package, channelOf(o), o.Spec.Catalog.Name)...)
+	}
+	row = append(row, term.MarksCell(known.Operator(o)))
+	if l.Wide {
+		row = append(row, term.Cell{Text: term.Headline(o.Status.Conditions)})
+	}
+	return row
 }
 
 // OperatorState returns a ManagedOperator's state in a word.
@@ -168,6 +183,11 @@ func channelOf(o *v1alpha1.ManagedOperator) string {
 		return o.Status.Target.Channel
 	}
 	return cmp.Or(o.Spec.Channel, "(default)")
+}
+
+// partCell is a count of all, such as 3/5.
+func partCell(n, of int32) term.Cell {
+	return term.Cell{Text: term.Fraction(n, of), Tone: shareCell(n, of).Tone}
 }
 
 func shareCell[N int | int32](n, of N) term.Cell {

@@ -14,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // VersionRow says which clusters run one version of one operator.
@@ -104,7 +105,7 @@ func VersionRows(operators []v1alpha1.ManagedOperator, installs []v1alpha1.Opera
 
 // Versions is the table of who runs what.
 func Versions(rows []VersionRow, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"OPERATOR", "VERSION", "TARGET", "CLUSTERS", "READY", "SUPPORTED UNTIL"}}
+	t := &term.Table{Header: []string{"OPERATOR", "VERSION", "TARGET", "READY", "SUPPORTED UNTIL"}}
 	if l.Wide {
 		t.Header = append(t.Header, "KUBERNETES", "NAMES")
 	}
@@ -116,20 +117,41 @@ func Versions(rows []VersionRow, l term.Listing) *term.Table {
 		} else {
 			previous = key
 		}
-		target := term.Cell{}
-		if r.Target {
-			target = term.Good.Cell("✓")
-		}
-		version := term.Cell{Text: r.Version}
-		if r.Version == "" {
-			version = term.Dim.Cell("(none)")
-		}
-		row := []term.Cell{term.Strong.Cell(name), version, target, {Text: term.Count(len(r.Clusters))},
-			shareCell(r.Ready, len(r.Clusters)), supportCell(r.EndOfSupport, l.Now)}
+		row := append([]term.Cell{term.Strong.Cell(name)}, versionCells(r, l.Now)...)
 		if l.Wide {
 			row = append(row, supportedOn(r.SupportedKubernetes), term.Cell{Text: strings.Join(r.Clusters, ",")})
 		}
 		t.Add(l.Row(r.Namespace, row)...)
 	}
 	return l.Table(t)
+}
+
+// versionCells are the cells that every table of versions has.
+func versionCells(r VersionRow, now time.Time) []term.Cell {
+	target := term.Cell{}
+	if r.Target {
+		target = term.Good.Cell("✓")
+	}
+	version := term.Cell{Text: r.Version}
+	if r.Version == "" {
+		version = term.Dim.Cell("(none)")
+	}
+	return []term.Cell{version, target, partCell(int32(r.Ready), int32(len(r.Clusters))), //nolint:gosec // few clusters
+		supportCell(r.EndOfSupport, now)}
+}
+
+// maxRunning is how many clusters are named that run one version; -o wide names all.
+const maxRunning = 5
+
+// versionsOfOne is the table of which clusters run what of one operator.
+func versionsOfOne(rows []VersionRow, now time.Time, wide bool) *term.Table {
+	t := &term.Table{Header: []string{"VERSION", "TARGET", "READY", "SUPPORTED UNTIL", "KUBERNETES", "NAMES"}, Wrap: true}
+	for _, r := range rows {
+		names := phrase.First(r.Clusters, maxRunning)
+		if wide {
+			names = strings.Join(r.Clusters, ", ")
+		}
+		t.Add(append(versionCells(r, now), supportedOn(r.SupportedKubernetes), term.Cell{Text: names})...)
+	}
+	return t
 }

@@ -120,7 +120,7 @@ func testProblem(err error, result *pagetest.Result, test pagetest.Test) error {
 }
 
 func (a *app) showTest(out *command.Output, r *pagetest.Result) {
-	t := &term.Table{Header: []string{"NOTIFICATION", "BEGIN", "END"}}
+	t := &term.Table{Header: []string{"NOTIFICATION", "BEGIN", "END"}, Wrap: true}
 	for _, kind := range slices.Sorted(maps.Keys(r.Notified)) {
 		end := term.Cell{Text: "not sent"}
 		if ended, sent := r.Resolved[kind]; sent {

@@ -22,9 +22,9 @@ func WriteDecisions(out *strings.Builder, o *v1alpha1.ManagedOperator, rollout s
 	if o == nil || o.Status.Decisions == nil {
 		return
 	}
-	t := &term.Table{Header: []string{"DECIDED", "WHAT", "ROLLOUT", "ON", "BY", "REASON"}, Wrap: true}
+	t := &term.Table{Header: []string{"DECIDED", "WHAT", "ROLLOUT", "ABOUT"}, Wrap: true}
 	if rollout != "" {
-		t.Header = []string{"DECIDED", "WHAT", "ON", "BY", "REASON"}
+		t.Header = []string{"DECIDED", "WHAT", "ABOUT"}
 	}
 	more := int(o.Status.Decisions.Dropped)
 	if rollout != "" {
@@ -42,8 +42,7 @@ func WriteDecisions(out *strings.Builder, o *v1alpha1.ManagedOperator, rollout s
 		if rollout == "" {
 			row = append(row, term.Cell{Text: term.OrDash(d.Rollout)})
 		}
-		t.Add(append(row, term.Cell{Text: term.OrDash(d.On)}, term.Cell{Text: term.OrDash(d.By)},
-			term.Cell{Text: phrase.OneLine(d.Reason)})...)
+		t.Add(append(row, term.Cell{Text: aboutDecision(d)})...)
 	}
 	if len(t.Rows) == 0 {
 		return
@@ -52,4 +51,16 @@ func WriteDecisions(out *strings.Builder, o *v1alpha1.ManagedOperator, rollout s
 	if more > 0 {
 		out.WriteString(s.Paint(term.Dim, fmt.Sprintf("and %d older ones\n", more)))
 	}
+}
+
+// aboutDecision says what was decided about, who decided, and why: "gate sre of wave rest, by anna: looks good".
+func aboutDecision(d v1alpha1.Decision) string {
+	var parts []string
+	if d.On != "" {
+		parts = append(parts, d.On)
+	}
+	if d.By != "" {
+		parts = append(parts, "by "+d.By)
+	}
+	return term.OrDash(strings.Join(parts, ", ") + colon(phrase.OneLine(d.Reason)))
 }

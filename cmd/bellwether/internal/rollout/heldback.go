@@ -26,31 +26,30 @@ import (
 func writeHeldBack(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	if o := r.Spec.WindowOverride; o != nil {
-		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn, fmt.Sprintf("ChangeWindows are overridden by %s: %s", o.By,
-			phrase.OneLine(o.Reason))))
+		out.WriteString("\n" + s.Lines(term.Warn, fmt.Sprintf("ChangeWindows are overridden by %s: %s", o.By, o.Reason)))
 	}
 	if needs := r.Spec.Requirements; needs != nil && needs.NotRead != "" && !r.Status.Phase.Ended() {
-		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn, "not checked before admission: "+phrase.OneLine(needs.NotRead)))
+		out.WriteString("\n" + s.Lines(term.Warn, "not checked before admission: "+needs.NotRead))
 	}
 	if needs := r.Spec.Requirements; needs != nil && len(needs.AddedPermissions) > 0 && !r.Status.Phase.Ended() {
-		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn, "warning: "+phrase.OneLine(rollouts.NewPermissions(needs))))
+		out.WriteString("\n" + s.Lines(term.Warn, "warning: "+rollouts.NewPermissions(needs)))
 	}
 	if ended := holds.SupportProblem(r.Spec.Requirements, r.Spec.Release.Bundle, in.Now); ended != "" &&
 		!r.Status.Phase.Ended() {
-		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn, "warning: "+ended))
+		out.WriteString("\n" + s.Lines(term.Warn, "warning: "+ended))
 	}
 	if len(r.Status.HeldBack) == 0 || r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded {
 		return
 	}
 	fmt.Fprintf(out, "\n%s\n", s.Paint(term.Strong, "not admitted now"))
-	t := &term.Table{Header: []string{"CLUSTERS", "REASON", "UNTIL", "MESSAGE", "NAMES"}, Wrap: true}
+	t := &term.Table{Header: []string{"CLUSTERS", "REASON", "UNTIL", "MESSAGE"}, Wrap: true}
 	for _, g := range r.Status.HeldBack {
 		until := term.Cell{Text: "-", Tone: term.Dim}
 		if g.Until != nil {
 			until = term.Cell{Text: term.Clock(in.Now, g.Until)}
 		}
 		t.Add(term.Cell{Text: term.Count(int(g.Count))}, term.Warn.Cell(g.Reason), until,
-			term.Cell{Text: phrase.OneLine(g.Message)}, term.Cell{Text: phrase.First(g.Clusters, maxNames)})
+			term.Cell{Text: phrase.First(g.Clusters, maxNames) + colon(phrase.OneLine(g.Message))})
 	}
 	out.WriteString(t.Render(s))
 }

@@ -136,7 +136,7 @@ func writeGates(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	for i := range r.Status.Waves {
 		w := &r.Status.Waves[i]
-		if w.Phase != v1alpha1.WaveSoaking && w.Phase != v1alpha1.WaveVerifying {
+		if w.Phase != v1alpha1.WaveSoaking && w.Phase != v1alpha1.WaveVerifying || rollouts.IsStopped(r) {
 			continue
 		}
 		t := &term.Table{Header: []string{"GATE", "VERDICT", "VALUE", "THRESHOLD", "SAMPLES", "WINDOW", "MEASURED",
@@ -153,9 +153,9 @@ func writeGates(out *strings.Builder, in RolloutInput, s term.Style) {
 		}
 	}
 	if stopped := stoppedBy(r); len(stopped) > 0 && !r.Status.Phase.Ended() {
-		fmt.Fprintf(out, "%s\n", s.Paint(term.Warn, fmt.Sprintf(
-			"override gate %s with: %s rollout override %s -n %s --wave %s --gate %s --reason \"…\"", stopped[0].Gate,
-			s.ProgramName(), r.Name, r.Namespace, stopped[0].Wave, stopped[0].Gate)))
+		out.WriteString(s.Command(term.Warn, "override gate "+stopped[0].Gate+" with:",
+			fmt.Sprintf("%s rollout override %s -n %s --wave %s --gate %s --reason \"…\"", s.ProgramName(), r.Name,
+				r.Namespace, stopped[0].Wave, stopped[0].Gate)))
 	}
 }
 

@@ -37,9 +37,7 @@ const maxAttention = 15
 func Rollout(in RolloutInput, s term.Style) string {
 	var out strings.Builder
 	if in.HubAway != "" {
-		for _, line := range phrase.Wrap(in.HubAway, s.Width) {
-			out.WriteString(s.Paint(term.Warn, line) + "\n")
-		}
+		out.WriteString(s.Lines(term.Warn, in.HubAway))
 	}
 	writeHeader(&out, in, s)
 	if len(in.Rollout.Status.Waves) > 0 {
@@ -61,8 +59,8 @@ func Rollout(in RolloutInput, s term.Style) string {
 		if more := len(members) - len(shown); more > 0 {
 			out.WriteString(s.Paint(term.Dim, fmt.Sprintf("and %d more\n", more)))
 		}
-		fmt.Fprintf(&out, "%s\n", s.Paint(term.Dim, fmt.Sprintf("explain one with: %s why %s %s -n %s",
-			s.ProgramName(), members[0].Cluster, in.Rollout.Spec.Operator.Name, in.Rollout.Namespace)))
+		out.WriteString(s.Command(term.Dim, "explain one with:", fmt.Sprintf("%s why %s %s -n %s", s.ProgramName(),
+			members[0].Cluster, in.Rollout.Spec.Operator.Name, in.Rollout.Namespace)))
 	}
 	return out.String()
 }
@@ -78,9 +76,9 @@ func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
 		if w.Phase == v1alpha1.WaveSkipped { // it is not the one that the rollout waits for
 			name = " --wave " + w.Name
 		}
-		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn,
-			fmt.Sprintf("approve wave %s with: %s rollout approve %s -n %s%s --reason \"…\"", w.Name, s.ProgramName(),
-				in.Rollout.Name, in.Rollout.Namespace, name)))
+		out.WriteString("\n" + s.Command(term.Warn, "approve wave "+w.Name+" with:",
+			fmt.Sprintf("%s rollout approve %s -n %s%s --reason \"…\"", s.ProgramName(), in.Rollout.Name,
+				in.Rollout.Namespace, name)))
 	}
 }
 
@@ -101,41 +99,40 @@ func need(n int) string {
 func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	release := r.Spec.Release
-	fmt.Fprintf(out, "%s  %s %s (channel %s)  %s  %s\n", s.Paint(term.Strong, r.Name), release.Package,
-		s.Paint(term.Strong, release.Version), release.Channel,
-		s.Paint(term.PhaseTone(r.Status.Phase), term.PhaseOf(r)),
-		s.Paint(term.Dim, took(r, in.Now)))
+	what := fmt.Sprintf("%s %s (channel %s)", release.Package, s.Paint(term.Strong, release.Version), release.Channel)
+	state := s.Paint(term.PhaseTone(r.Status.Phase), term.PhaseOf(r)) + "  " + s.Paint(term.Dim, took(r, in.Now))
+	name := s.Paint(term.Strong, r.Name)
+	if line := name + "  " + what + "  " + state; s.Width == 0 || term.Lines(line, s.Width) == 1 {
+		out.WriteString(line + "\n")
+	} else {
+		fmt.Fprintf(out, "%s  %s\n%s\n", name, state, what)
+	}
 	if message := phrase.OneLine(r.Status.Message); message != "" {
-		for _, line := range phrase.Wrap(message, s.Width) {
-			out.WriteString(s.Paint(term.PhaseTone(r.Status.Phase), line) + "\n")
-		}
+		out.WriteString(s.Lines(term.PhaseTone(r.Status.Phase), message))
 	}
 	if text := marks.Group(in.Clusters, in.Installs).Rollout(r).Details(); text != "" {
-		for _, line := range phrase.Wrap("marks: "+text, s.Width) {
-			out.WriteString(s.Paint(term.Warn, line) + "\n")
-		}
+		out.WriteString(s.Lines(term.Warn, "marks: "+text))
 	}
 	if isStrategyOutdated(in) {
-		fmt.Fprintf(out, "the ManagedOperator's strategy was changed: it applies to the next rollout (start it now "+
-			"with: %s rollout restart %s -n %s)\n", s.ProgramName(), r.Spec.Operator.Name, r.Namespace)
+		out.WriteString(s.Lines(term.Plain, fmt.Sprintf("the ManagedOperator's strategy was changed: it applies to the "+
+			"next rollout (start it now with: %s rollout restart %s -n %s)", s.ProgramName(), r.Spec.Operator.Name,
+			r.Namespace)))
 	}
 	if text := rollouts.RollbackText(r); text != "" {
-		for _, line := range phrase.Wrap(phrase.OneLine(text), s.Width) {
-			out.WriteString(line + "\n")
-		}
+		out.WriteString(s.Lines(term.Plain, text))
 	}
 	writeHolds(out, in, s)
 	switch {
 	case r.Spec.Abort != nil && r.Spec.Abort.Rollback != nil: // the message says so
 	case r.Spec.Abort != nil:
-		fmt.Fprintf(out, "aborted: %s\n", phrase.OneLine(r.Spec.Abort.Reason))
+		out.WriteString(s.Lines(term.Plain, "aborted: "+r.Spec.Abort.Reason))
 	case r.Spec.Paused:
 		why := phrase.OneLine(r.Spec.PausedReason)
 		if why == "" {
 			why = "no reason given"
 		}
-		fmt.Fprintf(out, "paused: %s (go on with: %s rollout resume %s -n %s)\n", why, s.ProgramName(), r.Name,
-			r.Namespace)
+		out.WriteString(s.Lines(term.Plain, fmt.Sprintf("paused: %s (go on with: %s rollout resume %s -n %s)", why,
+			s.ProgramName(), r.Name, r.Namespace)))
 	}
 }
 
@@ -158,9 +155,7 @@ func writeHolds(out *strings.Builder, in RolloutInput, s term.Style) {
 		}
 		text += fmt.Sprintf(" (release with: %s operator release-hold %s %s --rollout %s -n %s)", s.ProgramName(),
 			in.Operator.Name, h.Version, h.Rollout, in.Operator.Namespace)
-		for _, line := range phrase.Wrap(phrase.OneLine(text), s.Width) {
-			out.WriteString(s.Paint(term.Warn, line) + "\n")
-		}
+		out.WriteString(s.Lines(term.Warn, text))
 	}
 }
 
@@ -179,11 +174,20 @@ func waveTable(in RolloutInput) *term.Table {
 		if impliedOnly(w) && i > 0 {
 			continue
 		}
-		t.Add(term.Strong.Cell(w.Name), term.WaveTone(w.Phase).Cell(string(w.Phase)),
-			term.WaveTone(w.Phase).Cell(bar(w.WaveCounts, barWidth)),
+		tone := waveTone(in.Rollout, w)
+		t.Add(term.Strong.Cell(w.Name), tone.Cell(rollouts.ShownPhase(in.Rollout, w)),
+			tone.Cell(bar(w.WaveCounts, barWidth)),
 			term.Cell{Text: term.Fraction(w.Succeeded, w.Total-w.Removed)}, waveNote(in, w))
 	}
 	return t
+}
+
+// waveTone is the tone of a wave's phase, as it is shown.
+func waveTone(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) term.Tone {
+	if rollouts.ShownPhase(r, w) != string(w.Phase) {
+		return term.Dim
+	}
+	return term.WaveTone(w.Phase)
 }
 
 // impliedOnly is true for the last wave that nobody asked for and nobody is in.
@@ -239,6 +243,12 @@ func waveStates(n v1alpha1.WaveCounts) string {
 }
 
 func phaseNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
+	switch shown := rollouts.ShownPhase(in.Rollout, w); {
+	case shown == rollouts.ShownStopped || shown == rollouts.ShownNotStarted:
+		return term.Cell{Tone: term.Dim}
+	case shown != string(w.Phase):
+		return term.Cell{Text: "no cluster is being updated", Tone: term.Dim}
+	}
 	switch w.Phase {
 	case v1alpha1.WaveSoaking:
 		return soakNote(in, w)
@@ -311,7 +321,7 @@ func RolloutChanges(before, after RolloutInput) []string {
 	}
 	for i, w := range is.Waves {
 		if i == 0 || !impliedOnly(&w) {
-			lines = append(lines, waveChanges(name, waves[w.Name], w)...)
+			lines = append(lines, waveChanges(after.Rollout, waves[w.Name], w)...)
 		}
 	}
 	lines = append(lines, soakChanges(before, after)...)
@@ -335,14 +345,16 @@ func attentionChanges(before, after RolloutInput) []string {
 	return lines
 }
 
-func waveChanges(rollout string, was, is v1alpha1.WaveStatus) []string {
+func waveChanges(r *v1alpha1.OperatorRollout, was, is v1alpha1.WaveStatus) []string {
+	rollout, shown := r.Name, rollouts.ShownPhase(r, &is)
 	var lines []string
-	if (is.Phase != was.Phase || is.WaveCounts != was.WaveCounts) && is.Phase != v1alpha1.WaveWaiting {
+	if (is.Phase != was.Phase || is.WaveCounts != was.WaveCounts) && shown != string(v1alpha1.WaveWaiting) &&
+		shown != rollouts.ShownNotStarted {
 		text := fmt.Sprintf("%s updated", term.Fraction(is.Succeeded, is.Total-is.Removed))
 		if states := waveStates(is.WaveCounts); states != "" {
 			text += ", " + states
 		}
-		lines = append(lines, join(rollout, "wave "+is.Name, string(is.Phase)+": "+text))
+		lines = append(lines, join(rollout, "wave "+is.Name, shown+": "+text))
 	}
 	gates := map[string]v1alpha1.GateStatus{}
 	for _, g := range was.Gates {

@@ -15,50 +15,64 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// Rollouts is the table of rollouts, as given.
+// Rollouts is the table of rollouts, as given. With the namespaces, there is room for fewer columns.
 func Rollouts(list []v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"NAME", "OPERATOR", "VERSION", "PHASE", "MARKS", "WAVE", "CLUSTERS", "UPDATED",
-		"FAILED", "DEFERRED", "AGE"}}
+	t := &term.Table{Header: []string{"NAME", "VERSION", "PHASE", "UPDATED"}}
+	if l.Wide || !l.Namespaces {
+		t.Header = append(t.Header, "FAILED", "AGE")
+	}
+	if l.Wide {
+		t.Header = append(t.Header, "DEFERRED", "WAVE", "OPERATOR")
+	}
+	t.Header = append(t.Header, "MARKS")
 	if l.Wide {
 		t.Header = append(t.Header, "MESSAGE")
 	}
 	for i := range list {
-		r := &list[i]
-		n := r.Status.Clusters
-		row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Operator.Name}, {Text: r.Spec.Release.Version},
-			term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), term.MarksCell(known.Rollout(r)),
-			{Text: term.OrDash(r.Status.CurrentWave)},
-			{Text: term.Count(n.Total)},
-			{Text: term.Count(n.Succeeded)}, term.CountCell(n.Failed, term.Bad), term.CountCell(n.Deferred, term.Warn),
-			{Text: term.Age(l.Now, r.CreationTimestamp)}}
-		if l.Wide {
-			row = append(row, term.Cell{Text: phrase.OneLine(r.Status.Message)})
-		}
-		t.Add(l.Row(r.Namespace, row)...)
+		t.Add(l.Row(list[i].Namespace, rolloutRow(&list[i], known, l))...)
 	}
 	return l.Table(t)
 }
 
+func rolloutRow(r *v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listing) []term.Cell {
+	n := r.Status.Clusters
+	row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Release.Version},
+		term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), {Text: term.Fraction(n.Succeeded, n.Total)}}
+	if l.Wide || !l.Namespaces {
+		row = append(row, term.CountCell(n.Failed, term.Bad), term.Cell{Text: term.Age(l.Now, r.CreationTimestamp)})
+	}
+	if l.Wide {
+		row = append(row, term.CountCell(n.Deferred, term.Warn), term.Cell{Text: term.OrDash(r.Status.CurrentWave)},
+			term.Cell{Text: r.Spec.Operator.Name})
+	}
+	row = append(row, term.MarksCell(known.Rollout(r)))
+	if l.Wide {
+		row = append(row, term.Cell{Text: phrase.OneLine(r.Status.Message)})
+	}
+	return row
+}
+
 // History is the table of an operator's rollouts, the newest first.
 func History(list []v1alpha1.OperatorRollout, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"REVISION", "ROLLOUT", "VERSION", "PHASE", "CLUSTERS", "UPDATED", "FAILED",
-		"STARTED",
-		"TOOK", "WHY"}}
+	t := &term.Table{Header: []string{"ROLLOUT", "VERSION", "PHASE", "UPDATED", "STARTED", "TOOK"}, Wrap: true}
+	if l.Wide {
+		t.Header = append(t.Header, "REVISION", "FAILED")
+	}
+	t.Header = append(t.Header, "WHY")
 	newest := slices.Clone(list)
 	slices.SortFunc(newest, func(a, b v1alpha1.OperatorRollout) int {
-		return cmp.Compare(b.Spec.Revision,
-			a.Spec.Revision)
+		return cmp.Compare(b.Spec.Revision, a.Spec.Revision)
 	})
 	for i := range newest {
 		r := &newest[i]
 		n := r.Status.Clusters
-		t.Add(term.Cell{Text: fmt.Sprint(r.Spec.Revision)}, term.Cell{Text: r.Name},
-			term.Cell{Text: r.Spec.Release.Version},
-			term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), term.Cell{Text: term.Count(n.Total)},
-			term.Cell{Text: term.Count(n.Succeeded)},
-			term.CountCell(n.Failed, term.Bad), term.Cell{Text: term.Clock(l.Now, r.Status.StartedAt)},
-			term.Cell{Text: took(r, l.Now)},
-			term.Cell{Text: whyEnded(r)})
+		row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Release.Version},
+			term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), {Text: term.Fraction(n.Succeeded, n.Total)},
+			{Text: term.Clock(l.Now, r.Status.StartedAt)}, {Text: took(r, l.Now)}}
+		if l.Wide {
+			row = append(row, term.Cell{Text: fmt.Sprint(r.Spec.Revision)}, term.CountCell(n.Failed, term.Bad))
+		}
+		t.Add(append(row, term.Cell{Text: whyEnded(r)})...)
 	}
 	return t
 }

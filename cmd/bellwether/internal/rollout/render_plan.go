@@ -51,19 +51,19 @@ type PlanInput struct {
 // Plan shows what a rollout would do if it were started now.
 func Plan(in PlanInput, s term.Style, wide bool) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s\n", s.Paint(term.Strong, planTitle(in)))
-	out.WriteString(s.Paint(term.Dim, "Preview: nothing is changed.") + "\n\n")
-	out.WriteString(pathTable(in).Render(s))
-	out.WriteByte('\n')
 	if wide {
 		s.Width = 0
 	}
+	out.WriteString(s.Lines(term.Strong, planTitle(in)))
+	out.WriteString(s.Paint(term.Dim, "Preview: nothing is changed.") + "\n\n")
+	out.WriteString(pathTable(in).Render(s))
+	out.WriteByte('\n')
 	out.WriteString(planTable(in, wide).Render(s))
 	for i, note := range planNotes(in) {
 		if i == 0 {
 			out.WriteByte('\n')
 		}
-		out.WriteString(s.Paint(term.Warn, "! "+note) + "\n")
+		out.WriteString(s.Lines(term.Warn, "! "+note))
 	}
 	return out.String()
 }
@@ -114,7 +114,7 @@ func presentVersions(in PlanInput) []present {
 }
 
 func pathTable(in PlanInput) *term.Table {
-	t := &term.Table{Header: []string{"FROM", "CLUSTERS", "PATH"}}
+	t := &term.Table{Header: []string{"FROM", "CLUSTERS", "PATH"}, Wrap: true}
 	for _, p := range presentVersions(in) {
 		t.Add(term.Cell{Text: cmp.Or(p.version, "(none)")}, term.Cell{Text: term.Count(len(p.clusters))},
 			pathCell(in, p))
@@ -148,8 +148,11 @@ func pathCell(in PlanInput, p present) term.Cell {
 }
 
 func planTable(in PlanInput, wide bool) *term.Table {
-	t := &term.Table{Header: []string{"WAVE", "CLUSTERS", "MAX CONCURRENT", "MAX FAILURES", "DEADLINE", "SOAK",
-		"UNREADY GRACE", "GATES", "MEMBERS"}}
+	t := &term.Table{Header: []string{"WAVE", "CLUSTERS", "MAX CONCURRENT", "MAX FAILURES", "SOAK"}, Wrap: true}
+	if wide {
+		t.Header = append(t.Header, "DEADLINE", "UNREADY GRACE")
+	}
+	t.Header = append(t.Header, "GATES", "MEMBERS")
 	for _, w := range in.Waves {
 		if len(w.Clusters) == 0 && w.Name == rollouts.RestWave {
 			continue
@@ -158,12 +161,12 @@ func planTable(in PlanInput, wide bool) *term.Table {
 		if len(w.Gates) > 0 {
 			gates = term.Warn.Cell(gateNames(w))
 		}
-		t.Add(term.Strong.Cell(w.Name), term.Cell{Text: term.Count(len(w.Clusters))},
-			term.Cell{Text: term.Count(w.MaxConcurrency)},
-			term.Cell{Text: term.Count(w.MaxFailures)},
-			term.Cell{Text: term.Span(w.Deadline)}, term.Cell{Text: term.Span(w.Soak)},
-			term.Cell{Text: term.Span(w.UnreadyGrace)}, gates,
-			term.Cell{Text: memberList(w.Clusters, wide)})
+		row := []term.Cell{term.Strong.Cell(w.Name), {Text: term.Count(len(w.Clusters))},
+			{Text: term.Count(w.MaxConcurrency)}, {Text: term.Count(w.MaxFailures)}, {Text: term.Span(w.Soak)}}
+		if wide {
+			row = append(row, term.PlainCells(term.Span(w.Deadline), term.Span(w.UnreadyGrace))...)
+		}
+		t.Add(append(row, gates, term.Cell{Text: memberList(w.Clusters, wide)})...)
 	}
 	return t
 }

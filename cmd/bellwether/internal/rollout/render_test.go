@@ -63,6 +63,17 @@ func TestRollout(t *testing.T) {
 		WaveCounts: v1alpha1.WaveCounts{Total: 3, Removed: 3}, Gates: []v1alpha1.GateStatus{{
 			Name: v1alpha1.GateObservation, Verdict: v1alpha1.GateWaiting, WaitingSince: fixture.AgoPtr(time.Minute),
 			Evidence: "no cluster of the wave was observed to run 1.1.0: 3 clusters left the fleet or the selection"}}}
+	aborted := soaking.DeepCopy()
+	aborted.Status.Phase, aborted.Status.Message = v1alpha1.RolloutAborted, "aborted: not today"
+	aborted.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "not today"}
+	waiting := fixture.RolloutAt()
+	waiting.Status.Phase, waiting.Status.Message = v1alpha1.RolloutProgressing, "wave prod: 0 of 1 cluster updated"
+	waiting.Status.Waves[1].WaveCounts = v1alpha1.WaveCounts{Total: 1, Pending: 1}
+	waiting.Status.HeldBack = []v1alpha1.HeldBackClusters{{Reason: v1alpha1.ReasonVetoed, Count: 1,
+		Clusters: []string{"prod-1"}, Message: "the owner of the cluster refuses changes: quarter end"}}
+	abortedEarly := waiting.DeepCopy()
+	abortedEarly.Status.Phase, abortedEarly.Status.Message = v1alpha1.RolloutAborted, "aborted: not today"
+	abortedEarly.Spec.Abort = aborted.Spec.Abort
 	pending := fixture.RolloutAt()
 	pending.Status = v1alpha1.OperatorRolloutStatus{}
 	for name, test := range map[string]struct {
@@ -84,6 +95,9 @@ func TestRollout(t *testing.T) {
 		"pending":      {rollout: pending},
 		"held":         {rollout: held, operator: holding},
 		"skipped":      {rollout: skipped},
+		"aborted":      {rollout: aborted, installs: healthy, clusters: online},
+		"held-from-all": {rollout: waiting, installs: healthy[:1], clusters: online},
+		"aborted-early": {rollout: abortedEarly, installs: healthy[:1], clusters: online},
 		"not-observed": {rollout: unobserved, installs: fixture.Installs()[:1]},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +110,7 @@ func TestRollout(t *testing.T) {
 				in.Clusters = fixture.FleetOfFour()
 			}
 			fixture.Golden(t, "rollout-"+name, Rollout(in, test.style))
+			fixture.AssertWidth(t, "rollout get", Rollout(fixture.Realistic(t, in), term.Style{Width: fixture.MaxWidth}))
 		})
 	}
 }

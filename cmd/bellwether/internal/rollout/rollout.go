@@ -161,7 +161,7 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 			return a.history(c.Context(), h, &out, args[0])
 		},
 	}
-	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
 
@@ -179,6 +179,6 @@ func (a *app) history(ctx context.Context, h *hub.Client, out *command.Output, o
 		return notFound
 	}
 	list := &v1alpha1.OperatorRolloutList{Items: items}
-	return a.List(out, list, History(items, term.Listing{Now: a.Now()}),
+	return a.List(out, list, History(items, term.Listing{Now: a.Now(), Wide: out.Wide()}),
 		fmt.Sprintf("Operator %q has no rollout yet.", operator))
 }

@@ -21,10 +21,10 @@ import (
 func writeSoaks(out *strings.Builder, in RolloutInput, s term.Style) {
 	for i := range in.Rollout.Status.Waves {
 		w := &in.Rollout.Status.Waves[i]
-		if w.Phase != v1alpha1.WaveSoaking {
+		if w.Phase != v1alpha1.WaveSoaking || rollouts.IsStopped(in.Rollout) {
 			continue
 		}
-		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Strong, fmt.Sprintf("wave %s soaks: %s", w.Name, soakNote(in, w).Text)))
+		out.WriteString("\n" + s.Lines(term.Strong, fmt.Sprintf("wave %s soaks: %s", w.Name, soakNote(in, w).Text)))
 		members := soaking(in, w.Name)
 		shown := members[:min(len(members), maxAttention)]
 		t := &term.Table{Header: []string{"CLUSTER", "HEALTH", "FAILS IN", "MESSAGE"}, Wrap: true}
@@ -89,7 +89,7 @@ func soakChanges(before, after RolloutInput) []string {
 			return
 		}
 		for _, w := range in.Rollout.Status.Waves {
-			if w.Phase != v1alpha1.WaveSoaking {
+			if w.Phase != v1alpha1.WaveSoaking || rollouts.IsStopped(in.Rollout) {
 				continue
 			}
 			for _, m := range soaking(in, w.Name) {

@@ -60,7 +60,11 @@ func Silences(all []v1alpha1.AlertSilence, l term.Listing) *term.Table {
 		}
 		return a.Spec.End.Compare(b.Spec.End.Time)
 	})
-	t := &term.Table{Header: []string{"NAME", "OWNER", "STATE", "END", "BUDGETS", "HIDDEN PAGES", "REASON"}, Wrap: true}
+	t := &term.Table{Header: []string{"NAME", "OWNER", "STATE", "END"}, Wrap: true}
+	if l.Wide {
+		t.Header = append(t.Header, "BUDGETS", "HIDDEN PAGES")
+	}
+	t.Header = append(t.Header, "REASON")
 	t = l.Table(t)
 	for i := range sorted {
 		s := &sorted[i]
@@ -69,9 +73,11 @@ func Silences(all []v1alpha1.AlertSilence, l term.Listing) *term.Table {
 		if state == "" {
 			state = v1alpha1.ReasonPending
 		}
-		t.Add(l.Row(s.Namespace, []term.Cell{{Text: s.Name}, {Text: s.Spec.Owner}, {Text: state},
-			{Text: s.Spec.End.UTC().Format(time.RFC3339)}, {Text: budgetsOf(s)},
-			{Text: term.Count(s.Status.HiddenPages)}, {Text: s.Spec.Reason}})...)
+		row := term.PlainCells(s.Name, s.Spec.Owner, state, s.Spec.End.UTC().Format(time.RFC3339))
+		if l.Wide {
+			row = append(row, term.PlainCells(budgetsOf(s), term.Count(s.Status.HiddenPages))...)
+		}
+		t.Add(l.Row(s.Namespace, append(row, term.Cell{Text: s.Spec.Reason}))...)
 	}
 	return t
 }

@@ -81,7 +81,7 @@ func (a *app) sloListCommand() *cobra.Command {
 			if !out.Table() {
 				return out.Value(a.Streams.Out, shown)
 			}
-			a.Table(&out, Budgets(shown, graph.since))
+			a.Table(&out, Budgets(shown, graph.since, out.Wide()))
 			a.Say("%s", excludedNote(shown))
 			return nil
 		},

@@ -22,13 +22,20 @@ import (
 
 // Budgets is the list of error budgets, the worst first. What is left is that of
 // the cluster that has the least.
-func Budgets(all []budgets.Budget, since time.Duration) *term.Table {
-	t := &term.Table{Header: []string{"OPERATOR", "SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " +
-		sinceTitle(since), "WORST ON", "FIRING"}}
+func Budgets(all []budgets.Budget, since time.Duration, wide bool) *term.Table {
+	t := &term.Table{Header: []string{"OPERATOR", "SLI", "BUDGET LEFT", "WORST ON", "FIRING"}, Wrap: true}
+	if wide {
+		t.Header = []string{"OPERATOR", "SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
+			"WORST ON", "FIRING"}
+	}
 	for _, b := range all {
-		t.Add(append(append(term.PlainCells(b.Namespace+"/"+b.Operator), objectiveCells(b)...), trendCell(b),
-			term.Cell{Text: term.OrDash(b.Cluster)},
-			firingCell(b))...)
+		row := term.PlainCells(b.Namespace + "/" + b.Operator)
+		if wide {
+			row = append(append(row, objectiveCells(b)...), trendCell(b))
+		} else {
+			row = append(row, term.Cell{Text: b.SLI}, leftCell(b))
+		}
+		t.Add(append(row, term.Cell{Text: term.OrDash(b.Cluster)}, firingCell(b))...)
 	}
 	return t
 }
@@ -41,7 +48,7 @@ func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.St
 	fmt.Fprintf(&out, "%s: %s on %s\n\n", s.Paint(term.Strong, name),
 		phrase.Count(len(a.Objectives), "objective"), phrase.Count(budgets.CountClusters(a.Clusters), "cluster"))
 	t := &term.Table{Header: []string{"SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
-		"WORST ON", "FIRING"}}
+		"WORST ON", "FIRING"}, Wrap: true}
 	for _, b := range a.Objectives {
 		t.Add(append(objectiveCells(b), trendCell(b), term.Cell{Text: term.OrDash(b.Cluster)}, firingCell(b))...)
 	}
@@ -62,7 +69,7 @@ func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.St
 		shown = shown[:most]
 	}
 	clusters := &term.Table{Header: []string{"CLUSTER", "SLI", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
-		"FIRING"}}
+		"FIRING"}, Wrap: true}
 	for _, b := range shown {
 		clusters.Add(term.Cell{Text: b.Cluster}, term.Cell{Text: b.SLI}, leftCell(b), burnCell(b), trendCell(b),
 			firingCell(b))
@@ -148,7 +155,7 @@ func gaps(all []budgets.Gap, most int, s term.Style) string {
 	if most > 0 && len(shown) > most {
 		shown = shown[:most]
 	}
-	t := &term.Table{Header: []string{"CLUSTER", "SLICES MISSING"}}
+	t := &term.Table{Header: []string{"CLUSTER", "SLICES MISSING"}, Wrap: true}
 	for _, g := range shown {
 		t.Add(term.Cell{Text: g.Cluster}, term.Cell{Text: fmt.Sprintf("%.2g %%", 100*g.Missing), Tone: term.Warn})
 	}
@@ -254,7 +261,7 @@ func KnownObjectives(o *v1alpha1.OperatorSLO, s term.Style) string {
 	if o == nil || len(o.Status.Objectives) == 0 {
 		return "The hub knows of no objectives in force.\n"
 	}
-	t := &term.Table{Header: []string{"OBJECTIVE", "TARGET", "PERIOD", "BUDGET LEFT"}}
+	t := &term.Table{Header: []string{"OBJECTIVE", "TARGET", "PERIOD", "BUDGET LEFT"}, Wrap: true}
 	for _, objective := range o.Status.Objectives {
 		t.Add(term.Cell{Text: objective.SLI}, term.Cell{Text: term.OrDash(objective.Target)},
 			term.Cell{Text: term.OrDash(objective.Period)}, term.Warn.Cell("not known"))

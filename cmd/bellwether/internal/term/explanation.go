@@ -11,7 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // tones of the states.
@@ -22,7 +22,7 @@ var tones = map[explain.State]Tone{explain.Healthy: Good, explain.Progressing: W
 // sections.
 func Explanation(title string, e explain.Explanation, now time.Time, s Style) string {
 	var out strings.Builder
-	out.WriteString(s.Paint(tones[e.State], Mark(tones[e.State])+" "+title+": "+StateOf(e, now)) + "\n")
+	out.WriteString(s.Lines(tones[e.State], Mark(tones[e.State])+" "+title+": "+StateOf(e, now)))
 	writeLinks(&out, e.Chain, "", s)
 	out.WriteString(Verdict(e, now, s))
 	return out.String()
@@ -53,10 +53,7 @@ func Verdict(e explain.Explanation, now time.Time, s Style) string {
 		writeSection(&out, s, "Cause", []string{e.Cause.Text})
 	}
 	writeSection(&out, s, "What it means", []string{e.Means})
-	var do, next, stale []string
-	for _, a := range e.Remedies {
-		do = append(do, "- "+a.String())
-	}
+	var next, stale []string
 	for _, n := range e.Next {
 		text := n.Text
 		if n.At != nil {
@@ -71,10 +68,28 @@ func Verdict(e explain.Explanation, now time.Time, s Style) string {
 		}
 		stale = append(stale, "- "+text)
 	}
-	writeSection(&out, s, "What to do", do)
+	writeActions(&out, s, e.Remedies)
 	writeSection(&out, s, "What happens next", next)
 	writeSection(&out, s, "Not current", stale)
 	return out.String()
+}
+
+// writeActions says what to do. A command that does not fit on a line is below what it is for, such that it can be
+// copied.
+func writeActions(out *strings.Builder, s Style, actions []remedy.Action) {
+	const item, margin = "- ", "  "
+	for i, a := range actions {
+		if i == 0 {
+			out.WriteString("\n" + s.Paint(Strong, "What to do") + "\n")
+		}
+		isLong := s.Width > 0 && runewidth.StringWidth(margin+item+"`"+a.Command+"`.") > s.Width
+		if a.Command == "" || !isLong {
+			writeText(out, s, margin, item+a.String())
+			continue
+		}
+		writeText(out, s, margin, item+strings.TrimSuffix(a.Text, ".")+":")
+		out.WriteString(s.CommandLines(Plain, a.Command, margin+margin+margin))
+	}
 }
 
 func writeSection(out *strings.Builder, s Style, title string, texts []string) {
@@ -88,16 +103,21 @@ func writeSection(out *strings.Builder, s Style, title string, texts []string) {
 		out.WriteString(s.Paint(Strong, title) + "\n")
 	}
 	for _, text := range texts {
-		hanging := "\n" + margin
-		if strings.HasPrefix(text, "- ") {
-			hanging += "  "
-		}
-		room := 0
-		if s.Width > 0 {
-			room = max(s.Width-len(hanging)+1, MinWrapped)
-		}
-		out.WriteString(margin + strings.Join(phrase.Wrap(text, room), hanging) + "\n")
+		writeText(out, s, margin, text)
 	}
+}
+
+// writeText breaks a text into lines behind a margin; those of an item of a list are indented.
+func writeText(out *strings.Builder, s Style, margin, text string) {
+	hanging := "\n" + margin
+	if strings.HasPrefix(text, "- ") {
+		hanging += "  "
+	}
+	room := 0
+	if s.Width > 0 {
+		room = max(s.Width-len(hanging)+1, MinWrapped)
+	}
+	out.WriteString(margin + strings.Join(Wrap(text, room), hanging) + "\n")
 }
 
 // writeLinks draws the branches of a tree behind a prefix.
@@ -113,7 +133,7 @@ func writeLinks(out *strings.Builder, links []explain.Link, prefix string, s Sty
 		}
 		lines := []string{l.Text}
 		if room := s.Width - runewidth.StringWidth(prefix+fork+stem); s.Width > 0 {
-			lines = phrase.Wrap(l.Text, max(room, MinWrapped))
+			lines = Wrap(l.Text, max(room, MinWrapped))
 		}
 		tone := tones[l.State]
 		for j, line := range lines {

@@ -5,9 +5,12 @@ package term
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Lines counts the lines that a text takes on a terminal of that width.
@@ -47,12 +50,18 @@ const (
 	Strong
 )
 
+// DefaultWidth is how many columns a line takes at most, also where the output is not a terminal, unless all columns are
+// asked for (-o wide).
+const DefaultWidth = 120
+
 // Style is how text is shown. The zero Style is plain text of any width.
 type Style struct {
 	// Colour allows ANSI colours.
 	Colour bool
 	// Width is the number of columns that a line may take; 0 means any number.
 	Width int
+	// Wide adds columns to the tables of one object, as -o wide does.
+	Wide bool
 	// Program is how the user calls bellwether; empty means by that name.
 	Program string
 }
@@ -72,6 +81,60 @@ func (s Style) Paint(t Tone, text string) string {
 		return text
 	}
 	return code + text + ansiReset
+}
+
+// digest is one that can be shortened to as much as people compare.
+var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+
+// Wrap breaks a text into lines of so many columns at spaces; 0 means one line. The digest of a reference that alone is
+// wider than a line is shortened.
+func Wrap(text string, columns int) []string {
+	words := strings.Fields(text)
+	for i, word := range words {
+		if columns > 0 && runewidth.StringWidth(word) > columns {
+			words[i] = digest.ReplaceAllStringFunc(word, phrase.ShortDigest)
+		}
+	}
+	return phrase.Wrap(strings.Join(words, " "), columns)
+}
+
+// Lines breaks a text into lines of the style's width, each ended by a newline. The lines after the first are indented.
+func (s Style) Lines(t Tone, text string) string {
+	lines := Wrap(text, s.Width)
+	if len(lines) > 1 {
+		rest := strings.Join(lines[1:], " ")
+		lines = append(lines[:1], Wrap(rest, max(s.Width-len(belowMargin), MinWrapped))...)
+	}
+	for i := range lines {
+		lines[i] = s.Paint(t, lines[i])
+	}
+	return strings.Join(lines, "\n"+belowMargin) + "\n"
+}
+
+// Command is a command line behind the text that says what it is for, ended by a newline. Where it does not fit there,
+// it has lines of its own, which can be copied as they are: a shell joins those that end in a backslash.
+func (s Style) Command(t Tone, text, command string) string {
+	if line := text + " " + command; s.Width == 0 || runewidth.StringWidth(line) <= s.Width {
+		return s.Paint(t, line) + "\n"
+	}
+	return s.Lines(t, text) + s.CommandLines(t, command, belowMargin)
+}
+
+// CommandLines is a command line on lines of its own behind a margin, each ended by a newline.
+func (s Style) CommandLines(t Tone, command, margin string) string {
+	const more = " \\"
+	room := 0
+	if s.Width > 0 && runewidth.StringWidth(margin+command) > s.Width {
+		room = max(s.Width-len(margin)-len(more), MinWrapped)
+	}
+	lines := phrase.Wrap(command, room)
+	for i := range lines {
+		if i < len(lines)-1 {
+			lines[i] += more
+		}
+		lines[i] = margin + s.Paint(t, lines[i]) + "\n"
+	}
+	return strings.Join(lines, "")
 }
 
 // Mark is the sign for a tone in a tree.

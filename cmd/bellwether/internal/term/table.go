@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
-
-	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Cell is one field of a table.
@@ -23,7 +21,9 @@ type Cell struct {
 func (t Tone) Cell(text string) Cell { return Cell{Text: text, Tone: t} }
 
 // Table is aligned text. Where a line would be wider than the style allows, the
-// last column is cut, or broken into lines if the table wraps.
+// last column is cut. If the table wraps, its text is broken into lines instead:
+// beside the other columns, or below them where these leave too little room.
+// No other column is ever cut: they have names, which people copy.
 type Table struct {
 	Header []string
 	Rows   [][]Cell
@@ -51,6 +51,9 @@ func (t *Table) Render(s Style) string {
 		header := make([]Cell, len(t.Header))
 		for i, name := range t.Header {
 			header[i] = Cell{Text: name, Tone: Dim}
+		}
+		if t.isBelow(s, widths) {
+			header = header[:len(header)-1]
 		}
 		t.writeRow(&out, s, widths, header)
 	}
@@ -80,15 +83,16 @@ func (t *Table) writeRow(out *strings.Builder, s Style, widths []int, row []Cell
 	for len(row) > 0 && row[len(row)-1].Text == "" {
 		row = row[:len(row)-1]
 	}
-	at := 0
 	for i, c := range row {
-		if i == len(row)-1 {
-			out.WriteString(t.lastCell(s, c, at))
-			break
+		switch {
+		case i == len(widths)-1:
+			out.WriteString(t.lastCell(s, c, widths))
+		case i == len(row)-1 || i == len(widths)-2 && t.isBelow(s, widths):
+			out.WriteString(s.Paint(c.Tone, c.Text))
+		default:
+			out.WriteString(s.Paint(c.Tone, c.Text))
+			out.WriteString(strings.Repeat(" ", widths[i]-runewidth.StringWidth(c.Text)+columnGap))
 		}
-		out.WriteString(s.Paint(c.Tone, c.Text))
-		out.WriteString(strings.Repeat(" ", widths[i]-runewidth.StringWidth(c.Text)+columnGap))
-		at += widths[i] + columnGap
 	}
 	out.WriteByte('\n')
 }
@@ -97,22 +101,64 @@ func (t *Table) writeRow(out *strings.Builder, s Style, widths []int, row []Cell
 const (
 	minLastColumn = 8
 	MinWrapped    = 24
+	minBeside     = 40
+	belowMargin   = "    "
 )
 
-// lastCell fits a cell that starts at a column to the width.
-func (t *Table) lastCell(s Style, c Cell, at int) string {
+// startOfLast is where the last column begins.
+func startOfLast(widths []int) int {
+	at := 0
+	for _, width := range widths[:len(widths)-1] {
+		at += width + columnGap
+	}
+	return at
+}
+
+// isBelow tells whether the text of the last column is below the other columns.
+func (t *Table) isBelow(s Style, widths []int) bool {
+	if !t.Wrap || s.Width == 0 || len(widths) < 2 {
+		return false
+	}
+	room := s.Width - startOfLast(widths)
+	return widths[len(widths)-1] > room && (room < minBeside || t.longestWord(len(widths)-1) > room)
+}
+
+// longestWord is the width of the longest word of a column.
+func (t *Table) longestWord(column int) int {
+	longest := 0
+	for _, row := range t.Rows {
+		if column < len(row) {
+			for _, word := range strings.Fields(row[column].Text) {
+				longest = max(longest, runewidth.StringWidth(word))
+			}
+		}
+	}
+	return longest
+}
+
+// lastCell fits the cell of the last column to the width.
+func (t *Table) lastCell(s Style, c Cell, widths []int) string {
+	at := startOfLast(widths)
 	switch {
 	case s.Width == 0:
 		return s.Paint(c.Tone, c.Text)
-	case t.Wrap && s.Width-at >= MinWrapped:
-		lines := phrase.Wrap(c.Text, s.Width-at)
-		for i := range lines {
-			lines[i] = s.Paint(c.Tone, lines[i])
-		}
-		return strings.Join(lines, "\n"+strings.Repeat(" ", at))
+	case t.isBelow(s, widths):
+		margin := "\n" + belowMargin
+		return margin + strings.Join(paintLines(s, c, s.Width-len(belowMargin)), margin)
+	case t.Wrap:
+		return strings.Join(paintLines(s, c, s.Width-at), "\n"+strings.Repeat(" ", at))
 	default:
 		return s.Paint(c.Tone, Fit(c.Text, max(s.Width-at, minLastColumn)))
 	}
+}
+
+// paintLines breaks the text of a cell into lines of so many columns.
+func paintLines(s Style, c Cell, columns int) []string {
+	lines := Wrap(c.Text, max(columns, MinWrapped))
+	for i := range lines {
+		lines[i] = s.Paint(c.Tone, lines[i])
+	}
+	return lines
 }
 
 // PlainCells returns cells without a tone.

@@ -72,7 +72,7 @@ func Command(env *command.Env) *cobra.Command {
 	}
 	target.Add(c)
 	from.Add(c)
-	out.Add(c, command.OutputJSON, command.OutputYAML)
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
@@ -82,10 +82,11 @@ func (a *app) print(out *command.Output, in explain.InstallInput) error {
 	if !out.Table() {
 		return out.Value(a.Streams.Out, e)
 	}
+	style := a.StyleOf(out)
 	if text := marks.Install(in.Cluster, in.Install).Details(); text != "" {
-		a.Say("%s\n", a.Style().Paint(term.Warn, "Marks: "+text))
+		a.Say("%s", style.Lines(term.Warn, "Marks: "+text))
 	}
-	a.Say("%s", term.Explanation(in.Operator.Name+" on "+in.Cluster.Name, e, in.Now, a.Style()))
+	a.Say("%s", term.Explanation(in.Operator.Name+" on "+in.Cluster.Name, e, in.Now, style))
 	return nil
 }
 

@@ -1,0 +1,35 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts
+
+import (
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Words for a wave of a rollout that ended before the wave did.
+const (
+	ShownStopped    = "Stopped"
+	ShownNotStarted = "Not started"
+)
+
+// ShownPhase is what a person reads of a wave. It is the wave's phase, except where that says what does not happen: a
+// wave of a rollout that ended without success does not go on, and one that updates no cluster waits.
+func ShownPhase(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) string {
+	isTouched := w.Succeeded+w.Failed+w.InProgress > 0
+	switch {
+	case w.Phase == v1alpha1.WaveVerified || w.Phase == v1alpha1.WaveSkipped:
+	case IsStopped(r) && isTouched:
+		return ShownStopped
+	case IsStopped(r):
+		return ShownNotStarted
+	case w.Phase == v1alpha1.WaveUpdating && !isTouched:
+		return string(v1alpha1.WaveWaiting)
+	}
+	return string(w.Phase)
+}
+
+// IsStopped tells whether a rollout ended without success: what its waves were doing is over.
+func IsStopped(r *v1alpha1.OperatorRollout) bool {
+	return r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded
+}
