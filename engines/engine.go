@@ -77,6 +77,8 @@ type Report struct {
 	Stages []Stage
 	// OLM holds the details of an engine that drives OLM v0.
 	OLM *v1alpha1.OLMStatus
+	// Deleted names what somebody else has deleted of an install that was Ready; the plan makes it again.
+	Deleted []string
 	// Removed says that the removal policy was carried out.
 	Removed bool
 }
@@ -87,7 +89,7 @@ func (r Report) WhileFrozen(install *v1alpha1.OperatorInstall, message string) R
 		drift := *r.Drift
 		drift.Correction, r.Drift = NoCorrection, &drift
 	}
-	r.Correction, r.Removed = install.Status.Correction, false
+	r.Correction, r.Deleted, r.Removed = install.Status.Correction, nil, false
 	// What needs a person needs one still.
 	if !r.Complete && (r.Progress == nil || !r.Progress.Problem) {
 		r.Progress = &Finding{Reason: v1alpha1.ReasonFrozen, Message: message}

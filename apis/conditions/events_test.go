@@ -31,6 +31,7 @@ func TestEventType(t *testing.T) {
 		v1alpha1.ReasonNoAlertmanager: warning,
 		v1alpha1.ReasonInvalidSpec:    warning, v1alpha1.ReasonErrorBudgetSpent: warning, "WaveInterrupted": warning,
 		"RolloutDeleted": warning, "LeftBehind": warning, "DriftCorrected": warning,
+		"DeletedOnCluster": warning,
 		"SomethingNew": warning,
 	} {
 		if got := conditions.EventType(reason); got != want {

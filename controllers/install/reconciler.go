@@ -96,6 +96,11 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 			install.Spec.Admission.Release.Bundle, next.Report.Correction.Count,
 			strings.Join(next.Report.Correction.Fields, ", "))
 	}
+	if len(next.Report.Deleted) > 0 && applyErr == nil {
+		kit.Emit(r.Events, install, "DeletedOnCluster", "MakeAgain",
+			"Deleted by somebody else, and made again: %s. The audit log of the cluster's API server says by whom.",
+			strings.Join(next.Report.Deleted, ", "))
+	}
 	install.Status = engines.Status(install, next.Report, r.Now())
 	return kit.Result(next.RecheckAfter, applyErr)
 }

@@ -24,7 +24,9 @@ import (
 
 // Objects are what was found for one install. What does not exist is nil.
 type Objects struct {
-	Namespace     string
+	Namespace string
+	// Terminating is the namespace if it is being deleted, and with it all that was in it.
+	Terminating   *corev1.Namespace
 	CatalogSource *operatorsv1alpha1.CatalogSource
 	Subscription  *operatorsv1alpha1.Subscription
 	InstallPlan   *operatorsv1alpha1.InstallPlan
@@ -35,13 +37,36 @@ type Objects struct {
 
 // Links are what the objects say, from the catalog to the pods.
 func (o Objects) Links() []explain.Link {
-	return []explain.Link{{Text: "on the cluster, namespace " + o.Namespace, Links: []explain.Link{
-		o.catalogSource(), o.subscription(), o.installPlan(), o.csv(),
-	}}}
+	links := []explain.Link{o.catalogSource(), o.subscription(), o.installPlan(), o.csv()}
+	if o.Terminating != nil {
+		links = append([]explain.Link{terminating(o.Terminating)}, links...)
+	}
+	return []explain.Link{{Text: "on the cluster, namespace " + o.Namespace, Links: links}}
 }
 
-func missing(kind string) explain.Link {
-	return explain.Link{State: explain.Failed, Reason: remedy.ObjectMissing, Text: kind + ": there is none"}
+// terminating says that a namespace is being deleted, and what that waits for.
+func terminating(ns *corev1.Namespace) explain.Link {
+	remains := "its content is being deleted"
+	for _, c := range ns.Status.Conditions {
+		if c.Type == corev1.NamespaceFinalizersRemaining && c.Status == corev1.ConditionTrue {
+			remains = withoutStop(phrase.OneLine(c.Message))
+		}
+	}
+	return explain.Link{State: explain.Progressing, Reason: v1alpha1.ReasonNamespaceTerminating,
+		Since: ns.DeletionTimestamp, Text: fmt.Sprintf("namespace %s is being deleted: %s", ns.Name, remains),
+		Evidence: []explain.Evidence{{Object: "Namespace " + ns.Name,
+			Field: "condition " + string(corev1.NamespaceFinalizersRemaining), Observed: remains}}}
+}
+
+func withoutStop(text string) string { return strings.TrimSuffix(text, ".") }
+
+// missing says that there is no object of a kind. In a namespace that is being deleted there is to be none.
+func (o Objects) missing(kind string) explain.Link {
+	l := explain.Link{Text: kind + ": there is none"}
+	if o.Terminating == nil {
+		l.State, l.Reason = explain.Failed, remedy.ObjectMissing
+	}
+	return l
 }
 
 func evidence(kind string, o metav1.Object, field, observed string) []explain.Evidence {
@@ -52,7 +77,7 @@ func evidence(kind string, o metav1.Object, field, observed string) []explain.Ev
 func (o Objects) catalogSource() explain.Link {
 	c := o.CatalogSource
 	if c == nil {
-		return missing("CatalogSource")
+		return o.missing("CatalogSource")
 	}
 	state := "no connection yet"
 	if s := c.Status.GRPCConnectionState; s != nil {
@@ -70,7 +95,7 @@ func (o Objects) catalogSource() explain.Link {
 func (o Objects) subscription() explain.Link {
 	s := o.Subscription
 	if s == nil {
-		return missing("Subscription")
+		return o.missing("Subscription")
 	}
 	state := cmp.Or(string(s.Status.State), "no state yet")
 	l := explain.Link{State: explain.Healthy, Check: "the Subscription is at its latest version",
@@ -131,7 +156,7 @@ func (o Objects) installPlan() explain.Link {
 func (o Objects) csv() explain.Link {
 	c := o.CSV
 	if c == nil {
-		return missing("ClusterServiceVersion")
+		return o.missing("ClusterServiceVersion")
 	}
 	phase := cmp.Or(string(c.Status.Phase), "no phase yet")
 	l := explain.Link{State: explain.Progressing, Reason: v1alpha1.ReasonProgressing,

@@ -78,6 +78,27 @@ func TestLinks(t *testing.T) {
 				{failed, remedy.ObjectMissing, "ClusterServiceVersion: there is none"},
 			},
 		},
+		"the namespace is being deleted, and something keeps it": {
+			change: func(o *Objects) {
+				*o = Objects{Namespace: o.Namespace, Terminating: &corev1.Namespace{
+					ObjectMeta: metav1.ObjectMeta{Name: "echo", DeletionTimestamp: &metav1.Time{}},
+					Status: corev1.NamespaceStatus{Conditions: []corev1.NamespaceCondition{
+						{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Message: "configmaps."},
+						{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue,
+							Message: "Some content in the namespace has finalizers remaining: example.com/hangs in 1 " +
+								"resource instances."}}}}}
+			},
+			want: []finding{{progressing, v1alpha1.ReasonNamespaceTerminating, "namespace echo is being deleted: Some " +
+				"content in the namespace has finalizers remaining: example.com/hangs in 1 resource instances"}},
+		},
+		"the namespace is about to be gone": {
+			change: func(o *Objects) {
+				o.Terminating = &corev1.Namespace{
+					ObjectMeta: metav1.ObjectMeta{Name: "echo", DeletionTimestamp: &metav1.Time{}}}
+			},
+			want: []finding{{progressing, v1alpha1.ReasonNamespaceTerminating,
+				"namespace echo is being deleted: its content is being deleted"}},
+		},
 		"OLM has removed the InstallPlan of an earlier upgrade": {change: func(o *Objects) { o.InstallPlan = nil }},
 		"OLM does not reach the catalog view": {
 			change: func(o *Objects) {

@@ -82,6 +82,7 @@ func stages() []stage {
 
 func (d *decision) install(in Input) {
 	d.Report.Path = in.Offer.Path
+	d.Report.Deleted = in.deleted()
 	d.Report.Complete = in.runsTarget() && in.foreignImage() == ""
 	// Where the Subscription is to be applied anyway, the record goes with it.
 	if sub, ok := in.Cluster.subscription(); ok && sub.InSync && sub.Outdated {

@@ -243,7 +243,7 @@ func TestApprovals(t *testing.T) {
 		want string // in the refusal; empty: allowed
 	}{
 		{"who operates may pause", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Paused = true }, ""},
-		{"but not approve", operator, approve("olga", "canary"), "olga may not approve"},
+		{"but not approve", operator, approve("olga", "canary"), "the ClusterRole bellwether-approve has the permission"},
 		{"who approves may not sign for another", approver, approve("olga", "canary"),
 			"signed by who gives it: by must be 'anna'"},
 		{"and may approve", approver, approve("anna", "canary"), ""},
@@ -254,7 +254,8 @@ func TestApprovals(t *testing.T) {
 		{"nor sign one anew", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals[0].By = "olga" },
 			"may not approve"},
 		{"who approves may withdraw", approver, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals = nil }, ""},
-		{"who operates may not override", operator, override("olga", "canary"), "olga may not override gates"},
+		{"who operates may not override", operator, override("olga", "canary"),
+			"the ClusterRole bellwether-override has the permission"},
 		{"nor may who approves", approver, override("anna", "canary"), "anna may not override gates"},
 		{"who overrides may not sign for another", overrider, override("olga", "canary"),
 			"signed by who gives it: by must be 'otto'"},
@@ -266,7 +267,8 @@ func TestApprovals(t *testing.T) {
 			"may not override gates"},
 		{"but may pause without touching it", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Paused = true }, ""},
 		{"who overrides may withdraw", overrider, func(s *v1alpha1.OperatorRolloutSpec) { s.Overrides = nil }, ""},
-		{"who approves may not override windows", approver, overrideWindows("anna"), "anna may not override windows"},
+		{"who approves may not override windows", approver, overrideWindows("anna"),
+			"the ClusterRole bellwether-override has the permission"},
 		{"who overrides may not sign for another", overrider, overrideWindows("anna"),
 			"signed by who gives it: by must be 'otto'"},
 		{"and may override", overrider, overrideWindows("otto"), ""},

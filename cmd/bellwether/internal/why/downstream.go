@@ -59,6 +59,9 @@ func readObjects(ctx context.Context, c client.Reader, install *v1alpha1.Operato
 	objects := install.Status.OLMDetails()
 	d := &olmv0.Objects{Namespace: install.Spec.Admission.Release.TargetNamespace()}
 	var err error
+	if d.Terminating, err = findTerminating(ctx, c, d.Namespace); err != nil {
+		return nil, err
+	}
 	if d.CatalogSource, err = find(ctx, c, d.Namespace, objects.CatalogSource,
 		&operatorsv1alpha1.CatalogSource{}); err != nil {
 		return nil, err
@@ -82,6 +85,15 @@ func readObjects(ctx context.Context, c client.Reader, install *v1alpha1.Operato
 	}
 	d.Deployments, err = findDeployments(ctx, c, d.CSV)
 	return d, err
+}
+
+// findTerminating returns a namespace if it is being deleted. Not everybody may read namespaces.
+func findTerminating(ctx context.Context, c client.Reader, name string) (*corev1.Namespace, error) {
+	ns, err := find(ctx, c, "", name, &corev1.Namespace{})
+	if apierrors.IsForbidden(err) || err == nil && (ns == nil || ns.DeletionTimestamp == nil) {
+		return nil, nil
+	}
+	return ns, err
 }
 
 // find gets an object; it is the zero value, nil, where there is none.
