@@ -265,6 +265,9 @@ const (
 	// SLIBadVersion is SLIBadSlice with the Version and Release that ran. Budgets do
 	// not use it, so they survive an upgrade; releases are judged by it.
 	SLIBadVersion = "bellwether:sli_bad_version:slice"
+	// SLIBadConfirmed has the samples of SLIBadVersion for which the two newest scrapes
+	// were bad, of SLIs that look at gauges of the agent.
+	SLIBadConfirmed = "bellwether:sli_bad_confirmed:slice"
 	// SlicesRecorded is when slices of a cluster were made, with their Schema.
 	SlicesRecorded = "bellwether:slices_recorded:timestamp"
 	// SliceLag is how old the newest slices of a cluster are, in seconds.
@@ -275,8 +278,9 @@ const (
 	// by cluster, operator, SLI and Version; the window follows, as in
 	// bellwether:sli_bad_version:sum1h. There is no series where nothing was bad.
 	SLIBadVersionSum = "bellwether:sli_bad_version:sum"
-	// SLIBadVersionClusters counts the clusters that are bad now, by operator, SLI
-	// and Version: at least two slices of the last 5 minutes.
+	// SLIBadVersionClusters counts the clusters that are bad now, by operator, SLI and
+	// Version: at least two slices of the last 5 minutes, or one that is confirmed. While a
+	// failure is younger than three slices and on most clusters of the version, any bad one.
 	SLIBadVersionClusters = "bellwether:sli_bad_version:clusters"
 	// SLIBadCluster has the samples of SLIBadSlice, but 0 for slices that belong to
 	// the alert about a release or about the whole cluster. Alerts about a single
@@ -451,6 +455,7 @@ func Recorded() []Series {
 		{SLIRequests, "gauge", cluster(), "Requests of a slice, where the budget counts requests."},
 		{SLIRequestsSum, "gauge", cluster(), "Requests of a window, where the budget counts requests."},
 		{SLIBadVersion, "gauge", cluster(Version, Release), "Bad slices by the version and release that ran."},
+		{SLIBadConfirmed, "gauge", cluster(Version, Release), "Bad slices of which the two newest scrapes were bad."},
 		{SlicesRecorded, "gauge", []string{Cluster, Schema},
 			"When slices of a cluster were made, with the version of their schema."},
 		{SliceLag, "gauge", []string{Cluster}, "How old the newest slices of a cluster are, in seconds."},

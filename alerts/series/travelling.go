@@ -33,8 +33,9 @@ const (
 
 var travelling = map[string]Values{
 	SLIBad: {Max: 1}, SLIBadSlice: {Max: atMost}, SLIBadVersion: {Max: atMost}, SLIRequests: {Max: atMost},
-	SlicesRecorded: {Max: lastSecond, Now: true},
-	SLIBadCritical: {Max: 1}, OperatorBadNow: {Max: 1}, AgentScrapeSlices: {Max: day},
+	SLIBadConfirmed: {Max: 1},
+	SlicesRecorded:  {Max: lastSecond, Now: true},
+	SLIBadCritical:  {Max: 1}, OperatorBadNow: {Max: 1}, AgentScrapeSlices: {Max: day},
 	OperatorExpected: {Max: 1}, OperatorInfo: {Max: 1},
 	ProbeSuccess: {Max: 1}, ProbeInterval: {Max: day},
 	ProbeSSLEarliestExpiry: {Min: firstSecond, Max: lastSecond}, OperatorCertificateRotation: {Max: lastSecond},

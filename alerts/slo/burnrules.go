@@ -83,7 +83,8 @@ func versionRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
 	rules = append(rules, sums(t, series.SLIBadVersionSum, func(w time.Duration) string {
 		return fmt.Sprintf("sum without (%s) (%s)", series.Release, requests.sum(series.SLIBadVersion, w))
 	})...)
-	burn := requests.enough(exceeded(t, series.SLIBadVersionSum, series.SLOGuard), clusterReleaseLabels,
+	enough := guarded(t, series.SLIBadVersionSum, clusterReleaseLabels, series.SLIBadConfirmed)
+	burn := requests.enough(exceeded(t, series.SLIBadVersionSum, enough), clusterReleaseLabels,
 		series.SLIBadVersionSum, t)
 	return append(rules, record(series.SLOVersionBurn, untilHeard(burn, series.SLOVersionBurn, clusterReleaseLabels, t),
 		series.Tier, t.Name))
@@ -103,8 +104,9 @@ func (s Set) clusterRules(t Tier) []monitoringv1.Rule {
 		}
 		return requests.sum(series.SLIBadCluster, w)
 	})
+	enough := guarded(t, series.SLIBadClusterSum, budgetLabels, "("+confirmedAlone()+")")
 	burn := fmt.Sprintf("%s\nunless %s min_over_time(%s[%s]) == 0", requests.enough(exceeded(t,
-		series.SLIBadClusterSum, series.SLOGuard), budgetLabels, series.SLIBadClusterSum, t), on(budgetLabels),
+		series.SLIBadClusterSum, enough), budgetLabels, series.SLIBadClusterSum, t), on(budgetLabels),
 		series.SLIBadCluster, duration(t.Short))
 	return append(rules, record(series.SLOBurn, untilHeard(burn, series.SLOBurn, budgetLabels, t), series.Tier,
 		t.Name))
@@ -154,13 +156,13 @@ func recordedEarlier(t Tier, w time.Duration) bool {
 }
 
 // exceeded is the burn rate of sums that are above a tier's threshold in both windows,
-// and above a guard.
-func exceeded(t Tier, prefix, guard string) string {
+// where a further condition is met.
+func exceeded(t Tier, prefix, enough string) string {
 	over := fmt.Sprintf("%s %s{tier=%q}", ofSLO, threshold, t.Name)
 	long, short := sum(prefix, t.Long), sum(prefix, t.Short)
-	// Both sides of a condition that is a quotient have lost their name; the guard's has not.
-	return fmt.Sprintf("(\n  %s / %s > %s\n  and %s / %s > %s\n  and %s > %s %s\n) / %s (1 - %s)",
-		long, number(t.count(t.Long)), over, short, number(t.count(t.Short)), over, long, ofSLO, guard, ofSLO,
+	// Both sides of a condition that is a quotient have lost their name.
+	return fmt.Sprintf("(\n  %s / %s > %s\n  and %s / %s > %s\n  and %s\n) / %s (1 - %s)",
+		long, number(t.count(t.Long)), over, short, number(t.count(t.Short)), over, enough, ofSLO,
 		series.SLOObjective)
 }
 
@@ -216,8 +218,9 @@ func (s Set) releaseRules(requests requestSLIs) []monitoringv1.Rule {
 	lasts := fmt.Sprintf("(%s unless %s %s < %s %s)", page, on(releaseLabels), clusters(paging), ofVersion,
 		series.ReleaseBlame)
 	return []monitoringv1.Rule{
-		record(now, aggregate("count", releaseLabels, fmt.Sprintf("%s unless on (cluster) %s",
-			requests.badNow(`version!=""`), series.SLOClusterBurn))),
+		record(now, aggregate("count", releaseLabels, fmt.Sprintf("\n  %s\n  unless on (cluster) %s\n",
+			aggregate("group", clusterReleaseLabels, fmt.Sprintf("\n  %s\n  or %s\n", requests.badNow(`version!=""`),
+				badOnMost())), series.SLOClusterBurn))),
 		record(series.SLOReleaseBurn, fmt.Sprintf("%s\nand %s (\n  %s\n  or %s %s\n)",
 			aggregate("max", releaseLabels, paging), on(releaseLabels), begins, on(releaseLabels), lasts),
 			series.Severity, series.Page),

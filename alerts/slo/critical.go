@@ -170,8 +170,8 @@ func (s Set) criticalBurn() monitoringv1.Rule {
 		fmt.Sprintf("%s min_over_time(%s[%s]) == 0", on(budgetLabels), series.SLIBadCluster, duration(t.Long)),
 		fmt.Sprintf("%s (%s)", on(budgetLabels), outsideOfInside(short)),
 	}
-	burn := exceeded(t, series.SLIBadCriticalSum, series.SLOGuardCritical) + "\nunless " +
-		strings.Join(common, "\nunless ")
+	enough := fmt.Sprintf("%s > %s %s", long, ofSLO, series.SLOGuardCritical)
+	burn := exceeded(t, series.SLIBadCriticalSum, enough) + "\nunless " + strings.Join(common, "\nunless ")
 	return record(series.SLOBurn, untilHeard(burn, series.SLOBurn, budgetLabels, t), series.Tier, t.Name)
 }
 

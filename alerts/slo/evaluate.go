@@ -10,15 +10,43 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Slice is what is known of an operator at one evaluation.
+// Slice is what is known of an operator at one evaluation, or what one scrape said.
 type Slice byte
 
-// What a slice can be.
+// What a slice can be. A scrape is never Confirmed.
 const (
 	Good Slice = iota
 	Bad
 	Missing
+	// Confirmed is bad, by the two newest scrapes.
+	Confirmed
 )
+
+func (s Slice) isBad() bool { return s == Bad || s == Confirmed }
+
+// Slices are what is known at each evaluation if there are as many scrapes between two of
+// them, the last one right before. It is for SLIs that look at gauges of the agent.
+func Slices(scrapes []Slice, each int) []Slice {
+	out := make([]Slice, len(scrapes)/each)
+	for i := range out {
+		newest := (i+1)*each - 1
+		out[i] = scrapes[newest]
+		if scrapes[newest] == Bad && scrapeBeforeThat(scrapes[:newest], each) == Bad {
+			out[i] = Confirmed
+		}
+	}
+	return out
+}
+
+// scrapeBeforeThat is the newest of some scrapes, if it is found within twoScrapes.
+func scrapeBeforeThat(scrapes []Slice, each int) Slice {
+	for back := 1; back <= len(scrapes) && back < each*int(twoScrapes/Step); back++ {
+		if s := scrapes[len(scrapes)-back]; s != Missing {
+			return s
+		}
+	}
+	return Missing
+}
 
 // Judge does in Go what the rules do in PromQL, for one operator, cluster and
 // SLI that is judged by the slice. Simulations run on it, and the generated
@@ -39,7 +67,6 @@ func NewJudge(o Objective) Judge { return Judge{o.Target, o.period(), Guard} }
 // Judge returns the verdict after each slice. What was before the first slice was
 // good, and no release or cluster is to blame.
 func (j Judge) Judge(timeline []Slice) []Verdict {
-	bad := prefixSums(timeline)
 	burns := map[string][]bool{series.Page: make([]bool, len(timeline)), series.Ticket: make([]bool, len(timeline))}
 	for _, t := range Tiers() {
 		// Alerts are evaluated with the fastest tier, and see what another group recorded before that.
@@ -47,7 +74,7 @@ func (j Judge) Judge(timeline []Slice) []Verdict {
 		if t == fastest() {
 			later = 0
 		}
-		for i, above := range j.tier(t, bad)[:max(0, len(timeline)-later)] {
+		for i, above := range j.tier(t, timeline)[:max(0, len(timeline)-later)] {
 			burns[t.Severity][i+later] = burns[t.Severity][i+later] || above
 		}
 	}
@@ -65,15 +92,16 @@ func (j Judge) Judge(timeline []Slice) []Verdict {
 }
 
 // tier says after which of its slices one tier alerts.
-func (j Judge) tier(t Tier, bad []int) []bool {
+func (j Judge) tier(t Tier, timeline []Slice) []bool {
+	bad := prefixSums(timeline)
 	threshold := t.Threshold(j.Target, j.Period)
 	long, short := int(t.Long/t.Slice), int(t.Short/t.Slice)
-	out := make([]bool, len(bad)-1)
+	out := make([]bool, len(timeline))
 	for i := range out {
 		inLong := bad[i+1] - bad[max(0, i+1-long)]
 		inShort := bad[i+1] - bad[max(0, i+1-short)]
-		out[i] = inLong >= j.Guard && float64(inLong)/float64(long) > threshold &&
-			float64(inShort)/float64(short) > threshold
+		enough := inLong >= j.Guard || t == fastest() && timeline[i] == Confirmed
+		out[i] = enough && float64(inLong)/float64(long) > threshold && float64(inShort)/float64(short) > threshold
 	}
 	return out
 }
@@ -83,7 +111,7 @@ func prefixSums(timeline []Slice) []int {
 	out := make([]int, len(timeline)+1)
 	for i, s := range timeline {
 		out[i+1] = out[i]
-		if s == Bad {
+		if s.isBad() {
 			out[i+1]++
 		}
 	}

@@ -60,7 +60,7 @@ func TestJudgeKeepsToTheFormulas(t *testing.T) {
 			for _, tier := range Tiers() {
 				want, ok := tier.Detection(target, DefaultPeriod, 1/float64(n))
 				first := -1
-				for i, firing := range j.tier(tier, prefixSums(timeline)) {
+				for i, firing := range j.tier(tier, Slices(timeline, 1)) {
 					if firing {
 						first = i + 1
 						break

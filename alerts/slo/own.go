@@ -215,18 +215,24 @@ func (r requestSLIs) enough(burn, identity, prefix string, t Tier) string {
 		on(budgetLabels), requests, ofSLO, series.SLOMinRequests)
 }
 
-// badNow selects sums of the last 5 minutes of those that are bad at this moment:
-// by slices, or by more than one bad request and a share that pages if it lasts.
+// badNow selects sums of the last 5 minutes of those that are bad at this moment: by
+// slices, one of which is enough if it is confirmed, or by more than one bad request and a
+// share that pages if it lasts.
 func (r requestSLIs) badNow(matcher string) string {
 	now := sum(series.SLIBadVersionSum, fastest().Short)
+	bySlices := func(sums string) string {
+		return fmt.Sprintf("(%[1]s %[2]s or %[1]s and %[3]s %[4]s)", sums, badNow, on(clusterReleaseLabels),
+			series.SLIBadConfirmed)
+	}
 	if len(r) == 0 {
-		return fmt.Sprintf("%s{%s} %s", now, matcher, badNow)
+		return bySlices(now + "{" + matcher + "}")
 	}
 	of := fmt.Sprintf("%s{%s,%s}", now, matcher, r.matcher())
-	return aggregate("group", clusterReleaseLabels, fmt.Sprintf("\n  (%s{%s} unless %s %s) %s\n  or %s / %s > %s "+
-		"%s{tier=%q}\n  and %s * on (%s) group_left () %s > %s\n", now, matcher, on(objectiveLabels),
-		series.SLOMinRequests, badNow, of, number(count(fastest().Short)), ofSLO, threshold, fastest().Name, of,
-		budgetLabels, sum(series.SLIRequestsSum, fastest().Short), number((Guard-1.5)*count(fastest().Short))))
+	slices := bySlices(fmt.Sprintf("(%s{%s} unless %s %s)", now, matcher, on(objectiveLabels), series.SLOMinRequests))
+	return aggregate("group", clusterReleaseLabels, fmt.Sprintf("\n  %s\n  or %s / %s > %s "+
+		"%s{tier=%q}\n  and %s * on (%s) group_left () %s > %s\n", slices, of, number(count(fastest().Short)), ofSLO,
+		threshold, fastest().Name, of, budgetLabels, sum(series.SLIRequestsSum, fastest().Short),
+		number((Guard-1.5)*count(fastest().Short))))
 }
 
 // minRequests records how many requests are needed, for objectives whose budgets

@@ -258,7 +258,11 @@ func (h clusterHistory) expect(o Objective, absence bool) []firing {
 	fill(timeline, Missing, 0, h.from)
 	fill(timeline, Missing, h.to, len(timeline))
 	out := make([]firing, len(timeline))
-	for i, v := range NewJudge(o).Judge(timeline) {
+	known := timeline
+	if !h.nan { // what is not a number confirms nothing
+		known = Slices(timeline, 1)
+	}
+	for i, v := range NewJudge(o).Judge(known) {
 		out[i].Verdict = v
 	}
 	window, since := int(absentWindow/Step), -1

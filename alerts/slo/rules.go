@@ -192,7 +192,7 @@ func (s Set) sliceRules(part Part) []monitoringv1.Rule {
 	rules = append(rules, record(series.SLIBadSlice, requests.weigh(s.badSlices(part))),
 		record(series.SLIBadVersion, version))
 	if part != Hub {
-		rules = append(rules, heartbeat())
+		rules = append(rules, confirmedSlices(), heartbeat())
 	}
 	return rules
 }

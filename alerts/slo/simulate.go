@@ -133,7 +133,7 @@ func timing(t Tier, o Objective, ratio float64) Time {
 			timeline[i] = Bad
 		}
 	}
-	for i, firing := range NewJudge(o).tier(t, prefixSums(timeline)) {
+	for i, firing := range NewJudge(o).tier(t, Slices(timeline, 1)) {
 		if firing && out.Detected < 0 {
 			out.Detected = float64(i+1) * t.Slice.Minutes()
 		}

@@ -35,6 +35,9 @@ type SLI struct {
 	// gauges gives the expr of some operators, for SLIs that look at nothing but the
 	// present values of gauges, and may page. Nil for the others.
 	gauges func(operators) string
+	// before is PromQL that gives 1 for each cluster and operator that was bad by the
+	// scrape before the newest one. Empty: slices of the SLI are not confirmed.
+	before string
 	// expr is PromQL that gives 0 or 1 for each cluster and operator, or for each
 	// cluster, operator and sli if the SLI is a family.
 	expr string
@@ -56,9 +59,9 @@ const (
 // everything, so a value that is not a number is bad and not ignored.
 func SLIs() []SLI {
 	slis := []SLI{
-		ofGauges(SLI{Name: "csv", Target: 995_000, Required: true,
+		ofGauges(SLI{Name: "csv", Target: 995_000, Required: true, before: csvBefore(),
 			Bad: "the ClusterServiceVersion is not Succeeded, outside the bounded grace of an upgrade"}, csvExpr),
-		ofGauges(SLI{Name: "available", Target: 999_000, Required: true,
+		ofGauges(SLI{Name: "available", Target: 999_000, Required: true, before: availableBefore(),
 			Bad: "a Deployment of the operator has fewer available replicas than half of those it asks for, " +
 				"rounded up"}, availableExpr),
 		{Name: Redundancy, Target: 990_000, Ticket: true, expr: redundancyExpr(),
@@ -85,7 +88,7 @@ func SLIs() []SLI {
 		judged(SLI{Name: "operands", Target: 990_000,
 			Bad: "more than 5 % of the operator's custom resources are not Ready"},
 			Thresholds{BadShare: 50_000}, judgeOperands),
-		ofGauges(SLI{Name: "catalog", Target: 990_000, Required: true,
+		ofGauges(SLI{Name: "catalog", Target: 990_000, Required: true, before: catalogBefore(),
 			Bad: "the operator's CatalogSource is not ready"}, catalogExpr),
 		probeSLI(),
 	}

@@ -21,8 +21,13 @@ const CriticalStep = 15 * time.Second
 const MaxThreshold = 900_000 * PPM(1)
 
 // Guard is how many slices of a long window have to be bad before a tier
-// alerts, if its SLI is judged by the slice: one bad sample never pages.
+// alerts, if its SLI is judged by the slice: one bad sample never pages. For the
+// fastest tier one slice that is Confirmed is enough, since it has two bad samples.
 const Guard = 3
+
+// guardConfirmed is that in a total outage, whose first slice cannot be confirmed if there
+// is one scrape for each slice.
+const guardConfirmed = 2
 
 // Tier is one multi-window burn-rate condition: the budget burns faster than a
 // factor, over a long window and still over a short one of a twelfth of it.
@@ -78,15 +83,25 @@ func (t Tier) count(window time.Duration) float64 { return float64(window / t.Sl
 
 // Detection is how long a failure of the given error ratio lasts when the tier
 // alerts: threshold / ratio · long window, in whole slices and not before the
-// guard is satisfied. It is false if the tier never alerts at that ratio.
+// guard is satisfied. It is false if the tier never alerts at that ratio. The SLI is
+// one whose slices may be confirmed, with one scrape for each slice.
 func (t Tier) Detection(target PPM, period time.Duration, ratio float64) (time.Duration, bool) {
 	threshold := t.Threshold(target, period)
 	if ratio <= threshold {
 		return 0, false
 	}
-	bad := math.Max(math.Floor(threshold*t.count(t.Long))+1, Guard)
+	bad := math.Max(math.Floor(threshold*t.count(t.Long))+1, t.guard(ratio))
 	needed := math.Ceil(bad / ratio)
 	return time.Duration(needed) * t.Slice, needed <= t.count(t.Long)
+}
+
+// guard is how many slices have to be bad in a failure of the given error ratio, whose bad
+// slices are apart unless it is total.
+func (t Tier) guard(ratio float64) float64 {
+	if t == fastest() && ratio >= 1 {
+		return guardConfirmed
+	}
+	return Guard
 }
 
 // Reset is how long after a failure of the given error ratio the tier goes on

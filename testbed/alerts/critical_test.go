@@ -121,8 +121,8 @@ var criticalScenarios = map[string]quickScenario{
 		alerts: map[alert]float64{pageOfEcho: 1,
 			{name: "BellwetherOperatorSLOBurn", severity: "page", cluster: "c0", operator: "operator-2",
 				sli: "csv"}: 1},
-		// The operator that is not critical pages after three slices of 60 s.
-		pages: map[int][]alert{begin + 7: {pageOfEcho}, begin + 8: {pageOfEcho,
+		// The operator that is not critical pages after the first slice of 60 s that is confirmed.
+		pages: map[int][]alert{begin + 3: {pageOfEcho}, begin + 4: {pageOfEcho,
 			{name: "BellwetherOperatorSLOBurn", severity: "page", cluster: "c0", operator: "operator-2", sli: "csv"}}},
 		open: nil,
 	},

@@ -138,7 +138,8 @@ var scenarios = map[string]scenario{
 				in.bad = failing("csv", span{82, 300})
 			}
 		})},
-		alerts: map[alert]float64{ofInstallOf("c1", "csv", "page"): 1},
+		// Two bad minutes are a twentieth of the month's budget.
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1, ofInstallOf("c1", "csv", "page"): 1},
 		open:   []alert{ofInstallOf("c1", "csv", "page")},
 	},
 

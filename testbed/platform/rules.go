@@ -24,7 +24,8 @@ const (
 )
 
 // slices of an SLI are counted, so how often they are evaluated is part of what they mean.
-var counted = []string{series.SLIBad, series.SLIBadSlice, series.SLIBadVersion, series.SLIBadCritical}
+var counted = []string{series.SLIBad, series.SLIBadSlice, series.SLIBadVersion, series.SLIBadConfirmed,
+	series.SLIBadCritical}
 
 // ruleFiles returns the rule files in ConfigMaps, hastened, by a name that is unique on the hub.
 func ruleFiles(configMaps []any) (map[string][]byte, error) {

@@ -117,7 +117,7 @@ func ofReleases() []Scenario {
 					in.bad = failing(csv, Span{82, 300})
 				}
 			})},
-			Failures: []Failure{{"c1", csv, Span{82, 300}}},
+			Failures: []Failure{{"c0", csv, Span{60, 62}}, {"c1", csv, Span{82, 300}}},
 		},
 	}
 }

@@ -1,0 +1,113 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// A bad slice is confirmed if the two newest scrapes were bad. The fastest tier does not
+// wait for Guard slices then: two bad scrapes in a row are no accident, and a page about an
+// outage begins up to two minutes sooner. Only SLIs that look at gauges of the agent are
+// confirmed. A rate is over two scrapes already, and two scrapes may see the same run of
+// a probe.
+const (
+	// twoScrapes is how far back the two newest scrapes are looked for. Two scrapes at
+	// intervals of up to 90 s are always in it.
+	twoScrapes = 3 * time.Minute
+	// badNowConfirmed is the part of the clusters that run a version from which on slices
+	// that are not confirmed yet count too: clusters are not scraped at the same time, and a
+	// version that is bad on most clusters should not page for the first of them.
+	badNowConfirmed = "0.5"
+)
+
+// scrapeBefore is a gauge as the scrape before the newest one had it. There is no result
+// if there was none lately.
+func scrapeBefore(gauge string) string {
+	return fmt.Sprintf("(%[1]s - idelta(%[1]s[%[2]s]))", gauge, duration(twoScrapes))
+}
+
+// csvBefore, catalogBefore and availableBefore are 1 where the SLI was bad by the scrape
+// before the newest one. A value that is not a number confirms nothing.
+func csvBefore() string { return gaugeBefore(series.OperatorCSVSucceeded) }
+
+func catalogBefore() string { return gaugeBefore(series.OperatorCatalogReady) }
+
+func gaugeBefore(gauge string) string {
+	return aggregate("max", installLabels, scrapeBefore(gauge)+" == bool 0")
+}
+
+func availableBefore() string {
+	each := installLabels + ", " + series.Deployment
+	return aggregate("max", installLabels, fmt.Sprintf("%s < bool ceil(%s / 2)",
+		aggregate("min", each, scrapeBefore(series.OperatorReplicasAvailable)),
+		aggregate("max", each, scrapeBefore(series.OperatorReplicasDesired))))
+}
+
+// confirmedSLIs matches the SLIs whose slices can be confirmed.
+func confirmedSLIs() string {
+	var names []string
+	for _, sli := range SLIs() {
+		if sli.before != "" {
+			names = append(names, sli.Name)
+		}
+	}
+	return fmt.Sprintf("%s=~%q", series.SLI, strings.Join(names, "|"))
+}
+
+// confirmedSlices record the bad slices that are confirmed, with the version that ran.
+func confirmedSlices() monitoringv1.Rule {
+	var before []string
+	for _, sli := range SLIs() {
+		if sli.before != "" {
+			before = append(before, fmt.Sprintf("label_replace(%s > 0, \"sli\", %q, \"\", \"\")", sli.before, sli.Name))
+		}
+	}
+	return record(series.SLIBadConfirmed, fmt.Sprintf("%s{%s}\nand %s (\n  %s\n)", series.SLIBadVersion,
+		confirmedSLIs(), on(budgetLabels), strings.Join(before, "\n  or ")))
+}
+
+// confirmedAlone are the confirmed slices for which a single cluster may page at once. Where
+// enough clusters of the version, or operators of the cluster, are bad at this moment to be
+// blamed together, and some of them are not confirmed yet, it waits for them.
+func confirmedAlone() string {
+	bad := func(matchers string) string {
+		return fmt.Sprintf("%s{%s%s}", series.SLIBadVersion, matchers, confirmedSLIs())
+	}
+	unconfirmed := func(matchers string) string {
+		return fmt.Sprintf("(%s unless %s %s)", bad(matchers), on(clusterReleaseLabels), series.SLIBadConfirmed)
+	}
+	const released = `version!="",`
+	return fmt.Sprintf("\n    %[1]s\n    unless %[2]s (%[3]s >= %[4]s %[5]s and %[2]s %[6]s)\n    unless on (cluster) "+
+		"(%[7]s >= %[8]d and on (cluster) %[9]s)\n  ", series.SLIBadConfirmed, on(releaseLabels),
+		aggregate("count", releaseLabels, bad(released)), ofVersion, series.ReleaseBlame, unconfirmed(released),
+		aggregate("count", series.Cluster, aggregate("group", installLabels, bad(""))), clusterOperators,
+		unconfirmed(""))
+}
+
+// badOnMost are the bad slices of versions that are bad on most of their clusters, while
+// the failure is too young for Guard slices.
+func badOnMost() string {
+	bad := fmt.Sprintf("%s{version!=\"\",%s}", series.SLIBadVersion, confirmedSLIs())
+	return fmt.Sprintf("%[1]s\n  and %[2]s (%[3]s >= %[4]s %[5]s * %[6]s)\n  unless %[2]s %[7]s > %[8]s", bad,
+		on(releaseLabels), aggregate("count", releaseLabels, bad), ofVersion, badNowConfirmed, running,
+		sum(series.SLIBadVersionSum, fastest().Short), number(Guard-0.5))
+}
+
+// guarded is the condition that enough slices of a tier's long window are bad. For the
+// fastest tier one that is confirmed is enough.
+func guarded(t Tier, prefix, identity, confirmed string) string {
+	long := sum(prefix, t.Long)
+	enough := fmt.Sprintf("%s > %s %s", long, ofSLO, series.SLOGuard)
+	if t != fastest() {
+		return enough
+	}
+	return fmt.Sprintf("(%s or %s and %s %s)", enough, long, on(identity), confirmed)
+}
