@@ -114,7 +114,7 @@ func TestMissingOperands(t *testing.T) {
 		}}})
 	}
 	cases = append(cases, testCase{
-		Name:   "a total outage in which the series of good requests ends",
+		Name: "a total outage in which the series of good requests ends",
 		Series: []testInput{{of("bellwether_operator_expected", `,operator_namespace="fleet",operator="echo"`), "1x400"},
 			{all, steady}, {good, "0+60x100 stale"}},
 		Exprs: []testExpr{{Expr: `count by (severity) (ALERTS{alertstate="firing",sli="good"})`, At: "125m",
