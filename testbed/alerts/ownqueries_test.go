@@ -49,8 +49,8 @@ func readSet(t *testing.T, files ...string) slo.Set {
 	t.Helper()
 	var set slo.Set
 	for _, text := range files {
-		refused, err := read.File(&set, "fleet", []byte(text))
-		if err := errors.Join(append(refused, err)...); err != nil {
+		report, err := read.File(&set, "fleet", []byte(text))
+		if err := errors.Join(append(report.Refused, err)...); err != nil {
 			t.Fatal(err)
 		}
 	}
