@@ -71,6 +71,10 @@ func (h Hub) checkHours(p *v1alpha1.PagingPolicy) Problem {
 	if p.Spec.Tickets == nil || p.Spec.Tickets.Hours == nil {
 		return Problem{}
 	}
+	if hours := p.Spec.Tickets.Hours; hours.Start == hours.End {
+		return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("tickets.hours: start and end are both %s: write "+
+			"00:00 and 24:00 for the whole day", hours.Start)}
+	}
 	zone := p.Spec.Tickets.Hours.TimeZone
 	if _, err := time.LoadLocation(zone); err != nil {
 		return Problem{

@@ -181,6 +181,12 @@ func (p Policy) fleetRoutes(matchers ...matcher) []route {
 // bellwether are the alerts of Bellwether's rules.
 var bellwether = matcher{"alertname", "=~", "Bellwether.+"}
 
+// foreign takes all other alerts, before any route of an operator does: what an operator brings itself may have its
+// labels. The matchers of those routes stay as they are, since they are part of the keys of open incidents.
+func foreign(receiver string) route {
+	return route{matchers: []matcher{{bellwether.label, "!~", bellwether.value}}, receiver: receiver}
+}
+
 // nobody is the receiver of what is for somebody else, and of heartbeats that
 // nobody listens for.
 const nobody = "nobody"

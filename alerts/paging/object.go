@@ -40,9 +40,9 @@ func Object(p Policy, all []Policy) (*monitoring.AlertmanagerConfigSpec, error) 
 	out := &monitoring.AlertmanagerConfigSpec{}
 	// Whatever is not in the routes below is for another AlertmanagerConfig.
 	top := route{matchers: []matcher{equals(series.OperatorNamespace, p.Namespace)}, receiver: nobody,
-		routes: append([]route{p.testRoute()}, p.operatorRoutes()...)}
+		routes: append([]route{foreign(nobody), p.testRoute()}, p.operatorRoutes()...)}
 	if p.IsFleet() {
-		top.matchers = []matcher{bellwether}
+		top.matchers, top.routes = []matcher{bellwether}, top.routes[1:]
 		// Tests of other policies are for their AlertmanagerConfigs.
 		top.routes = slices.Insert(top.routes, 1, route{matchers: []matcher{equals("alertname", AlertTest)},
 			receiver: nobody})
@@ -182,10 +182,14 @@ func (p Policy) objectHours() (monitoring.MuteTimeInterval, error) {
 	if h.TimeZone != "" && h.TimeZone != "UTC" {
 		return monitoring.MuteTimeInterval{}, ErrTimeZone
 	}
-	of := monitoring.TimeInterval{Times: []monitoring.TimeRange{{StartTime: monitoring.Time(h.Start),
-		EndTime: monitoring.Time(h.End)}}}
-	for _, day := range h.Days {
-		of.Weekdays = append(of.Weekdays, monitoring.WeekdayRange(strings.ToLower(string(day))))
+	out := monitoring.MuteTimeInterval{Name: p.hours()}
+	for _, r := range hoursOf(h) {
+		of := monitoring.TimeInterval{Times: []monitoring.TimeRange{{StartTime: monitoring.Time(r.start),
+			EndTime: monitoring.Time(r.end)}}}
+		for _, day := range r.days {
+			of.Weekdays = append(of.Weekdays, monitoring.WeekdayRange(day))
+		}
+		out.TimeIntervals = append(out.TimeIntervals, of)
 	}
-	return monitoring.MuteTimeInterval{Name: p.hours(), TimeIntervals: []monitoring.TimeInterval{of}}, nil
+	return out, nil
 }

@@ -93,3 +93,17 @@ func TestObjectsReachSomebodyOnce(t *testing.T) {
 		t.Errorf("an alert about a cluster reaches %v, want the fleet's pages", cluster)
 	}
 }
+
+// TestObjectsTakeOwnAlertsOnly holds that alerts of somebody else reach no policy, whatever labels they have.
+func TestObjectsTakeOwnAlertsOnly(t *testing.T) {
+	policies := []paging.Policy{fleet(echo, critical), tenant("payments", others, ledger)}
+	for name, labels := range map[string]map[string]string{
+		"with the labels that a PodMonitor adds": alert(ledger, "LedgerQueueInfo", "info", "", "pod", "ledger-0"),
+		"of a known operator of the fleet":       alert(echo, "Whatever", "page", "release"),
+		"of nobody's":                            {"alertname": "DiskFull", "severity": "page"},
+	} {
+		if got := routed(t, labels, policies...); len(got) != 0 {
+			t.Errorf("%s: goes to %v", name, got)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,7 +18,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	"github.com/prometheus/alertmanager/config"
+	"github.com/prometheus/alertmanager/timeinterval"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -240,6 +243,12 @@ func TestRoutes(t *testing.T) {
 		"an alert of somebody else": {
 			map[string]string{"alertname": "DiskFull", "severity": "page"},
 			"bellwether-system/platform/tickets", []string{"email", "slack", "webhook"}},
+		"an alert of a team's own, with the labels that a PodMonitor adds": {
+			alert(ledger, "LedgerQueueInfo", "info", "", "pod", "ledger-0"),
+			"bellwether-system/platform/tickets", []string{"email", "slack", "webhook"}},
+		"an alert of somebody else that looks like a page": {
+			alert(echo, "Whatever", "page", "release", "version", "1.1.0"),
+			"bellwether-system/platform/tickets", []string{"email", "slack", "webhook"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			router, err := paging.NewRouter(text)
@@ -255,6 +264,94 @@ func TestRoutes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHours holds when tickets are sent, by both kinds of configuration.
+func TestHours(t *testing.T) {
+	at := func(day int, clock string) time.Time {
+		moment, err := time.Parse("2006-01-02 15:04", fmt.Sprintf("2026-11-%02d %s", 22+day, clock)) // 22: a Sunday
+		if err != nil {
+			t.Fatal(err)
+		}
+		return moment
+	}
+	const sunday, monday, tuesday, friday, saturday = 0, 1, 2, 5, 6
+	work := []v1alpha1.Weekday{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday"}
+	for name, c := range map[string]struct {
+		hours       v1alpha1.TicketHours
+		sent, quiet []time.Time
+	}{
+		"in a day": {v1alpha1.TicketHours{Start: "09:00", End: "17:00", Days: work},
+			[]time.Time{at(monday, "09:00"), at(friday, "16:59")},
+			[]time.Time{at(monday, "08:59"), at(monday, "17:00"), at(saturday, "10:00")}},
+		"over midnight": {v1alpha1.TicketHours{Start: "22:00", End: "06:00", Days: work},
+			[]time.Time{at(monday, "22:00"), at(monday, "23:59"), at(tuesday, "00:00"), at(tuesday, "05:59"),
+				at(saturday, "05:59")},
+			[]time.Time{at(monday, "00:00"), at(monday, "21:59"), at(tuesday, "06:00"), at(saturday, "22:00"),
+				at(sunday, "01:00")}},
+		"over midnight, from Saturday": {v1alpha1.TicketHours{Start: "22:00", End: "06:00",
+			Days: []v1alpha1.Weekday{"Saturday"}},
+			[]time.Time{at(saturday, "23:00"), at(sunday, "05:00")}, []time.Time{at(saturday, "05:00"), at(sunday, "22:00")}},
+		"over midnight, each day": {v1alpha1.TicketHours{Start: "22:00", End: "06:00"},
+			[]time.Time{at(sunday, "01:00"), at(saturday, "22:00")}, []time.Time{at(sunday, "06:00")}},
+		"until midnight": {v1alpha1.TicketHours{Start: "22:00", End: "00:00", Days: []v1alpha1.Weekday{"Monday"}},
+			[]time.Time{at(monday, "23:59")}, []time.Time{at(tuesday, "00:00")}},
+		"the whole day": {v1alpha1.TicketHours{Start: "00:00", End: "24:00", Days: []v1alpha1.Weekday{"Monday"}},
+			[]time.Time{at(monday, "00:00"), at(monday, "23:59")}, []time.Time{at(sunday, "23:59"), at(tuesday, "00:00")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := fleet(echo)
+			p.Spec.Tickets.Hours = &c.hours
+			plain, err := config.Load(string(configOf(t, p)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec, err := paging.Object(p, []paging.Policy{p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(map[string]any{"route": map[string]any{"receiver": "a"}, "receivers": []any{
+				map[string]any{"name": "a"}}, "time_intervals": []any{ofObject(spec.MuteTimeIntervals[0])}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			object, err := config.Load(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for kind, loaded := range map[string]*config.Config{"plain": plain, "object": object} {
+				intervals := loaded.TimeIntervals[0].TimeIntervals
+				for want, moments := range map[bool][]time.Time{true: c.sent, false: c.quiet} {
+					for _, moment := range moments {
+						got := slices.ContainsFunc(intervals, func(i timeinterval.TimeInterval) bool {
+							return i.ContainsTime(moment)
+						})
+						if got != want {
+							t.Errorf("%s: sent %t on %s, want %t", kind, got, moment.Format("Monday 15:04"), want)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// ofObject is an interval of an AlertmanagerConfig as prometheus-operator writes it.
+func ofObject(in monitoring.MuteTimeInterval) map[string]any {
+	var intervals []map[string]any
+	for _, i := range in.TimeIntervals {
+		out := map[string]any{}
+		if len(i.Weekdays) > 0 {
+			out["weekdays"] = i.Weekdays
+		}
+		var times []map[string]any
+		for _, r := range i.Times {
+			times = append(times, map[string]any{"start_time": r.StartTime, "end_time": r.EndTime})
+		}
+		out["times"] = times
+		intervals = append(intervals, out)
+	}
+	return map[string]any{"name": in.Name, "time_intervals": intervals}
 }
 
 // key is PagerDuty's key of the one incident of an alert.

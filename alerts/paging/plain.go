@@ -98,7 +98,7 @@ type plainInterval struct {
 
 type plainTime struct {
 	Times    []plainTimes `json:"times"`
-	Weekdays []string     `json:"weekdays"`
+	Weekdays []string     `json:"weekdays,omitempty"`
 	Location string       `json:"location"`
 }
 
@@ -125,6 +125,8 @@ func Config(policies []Policy, folder string) ([]byte, error) {
 	out := plainConfig{Receivers: []plainReceiver{{Name: nobody}}, Route: plainRoute{
 		GroupBy: GroupBy, GroupWait: incidentTimes.wait, GroupInterval: incidentTimes.interval,
 		RepeatInterval: incidentTimes.repeat}}
+	out.Route.Receiver = fleet.targets()[1].name
+	out.Route.Routes = []plainRoute{foreign(out.Route.Receiver).plain()}
 	for _, p := range sorted(policies) {
 		for _, t := range p.targets() {
 			out.Receivers = append(out.Receivers, p.plainReceiver(t, folder))
@@ -144,7 +146,6 @@ func Config(policies []Policy, folder string) ([]byte, error) {
 		out.Receivers = append(out.Receivers, plainReceiver{Name: fleet.heartbeat(), Webhook: []plainWebhook{
 			{URLFile: path.Join(folder, fleet.secretFile("")), MaxAlerts: 1}}})
 	}
-	out.Route.Receiver = fleet.targets()[1].name
 	used := map[string]bool{}
 	out.Route.receivers(used)
 	out.Receivers = slices.DeleteFunc(out.Receivers, func(r plainReceiver) bool { return !used[r.Name] })
@@ -231,11 +232,10 @@ func plainPagerDutyOf(r *v1alpha1.PagerDutyReceiver, file, severity string) plai
 var links = []detail{{"Runbook", annotation("runbook_url")}, {"Dashboard", annotation("dashboard_url")}}
 
 func (p Policy) plainHours() plainInterval {
-	h := p.Spec.Tickets.Hours
-	days := make([]string, 0, len(h.Days))
-	for _, day := range h.Days {
-		days = append(days, strings.ToLower(string(day)))
+	out := plainInterval{Name: p.hours()}
+	for _, r := range hoursOf(p.Spec.Tickets.Hours) {
+		out.Intervals = append(out.Intervals, plainTime{Times: []plainTimes{{r.start, r.end}}, Weekdays: r.days,
+			Location: p.Spec.Tickets.Hours.TimeZone})
 	}
-	return plainInterval{Name: p.hours(), Intervals: []plainTime{{Times: []plainTimes{{h.Start, h.End}}, Weekdays: days,
-		Location: h.TimeZone}}}
+	return out
 }

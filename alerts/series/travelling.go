@@ -38,8 +38,9 @@ var travelling = map[string]Values{
 	SLIBadCritical:  {Max: 1}, OperatorBadNow: {Max: 1}, AgentScrapeSlices: {Max: day},
 	OperatorExpected: {Max: 1}, OperatorInfo: {Max: 1},
 	ProbeSuccess: {Max: 1}, ProbeInterval: {Max: day},
-	ProbeSSLEarliestExpiry: {Min: firstSecond, Max: lastSecond}, OperatorCertificateRotation: {Max: lastSecond},
-	RecentRestarts: {Max: atMost}, CustomResourcesExcess: {Max: atMost},
+	ProbeSSLEarliestExpiry: {Min: firstSecond, Max: lastSecond}, ProbeSSLChainExpiry: {Min: firstSecond, Max: lastSecond},
+	OperatorCertificateRotation: {Max: lastSecond},
+	RecentRestarts:              {Max: atMost}, CustomResourcesExcess: {Max: atMost},
 }
 
 // Travelling returns the names of the series that the Prometheus of a cluster has to

@@ -21,12 +21,15 @@ const (
 	olmOverdue = "7200"
 )
 
-// certificateAlerts are about certificates that expire: those that probes saw, and
-// those that OLM made for webhooks. How long one is still valid is no ratio of time,
+// certificateAlerts are about certificates that expire: those of the verified chains that probes
+// saw, all that a server sent where none was verified, and those that OLM made for webhooks. How long one is still valid is no ratio of time,
 // and so there is no SLI and no budget for it.
 func certificateAlerts() []monitoringv1.Rule {
 	each := installLabels + ", " + series.Probe
-	seen := fmt.Sprintf("min by (%s) (last_over_time(%s[1h]))", each, series.ProbeSSLEarliestExpiry)
+	// A server may send certificates that clients do not need, such as a cross-signed root that has expired. Where no
+	// chain is verified, blackbox_exporter says that it expires in the year 1.
+	seen := fmt.Sprintf("min by (%s) (last_over_time(%s[1h]) > 0 or last_over_time(%s[1h]))", each,
+		series.ProbeSSLChainExpiry, series.ProbeSSLEarliestExpiry)
 	rotation := aggregate("min", installLabels,
 		fmt.Sprintf("last_over_time(%s[1h])", series.OperatorCertificateRotation))
 	// A probe of a webhook sees the certificate that OLM made.

@@ -114,7 +114,7 @@ const maxRequests = 1e12
 // rules record the slices, and how many requests there were if the budget counts them.
 func (o OwnSLI) rules(of Operator) []monitoringv1.Rule {
 	labels := []string{series.OperatorNamespace, of.Namespace, series.Operator, of.Name, series.SLI, o.Name}
-	rules := []monitoringv1.Rule{record(series.SLIBad, o.expr(), labels...)}
+	rules := []monitoringv1.Rule{record(series.SLIBad, o.expr(of), labels...)}
 	if o.countsRequests() {
 		rules = append(rules, record(series.SLIRequests, fmt.Sprintf("clamp(%s * %s, 0, %s) >= 0",
 			number(Step.Seconds()), o.total(), number(maxRequests)), labels...))
@@ -122,25 +122,26 @@ func (o OwnSLI) rules(of Operator) []monitoringv1.Rule {
 	return rules
 }
 
-func (o OwnSLI) total() string { return fmt.Sprintf("sum by (cluster) (%s)", o.Total) }
+func (o OwnSLI) total() string { return byCluster(o.Total) }
 
 // expr is a slice: 0 or 1, or the share of bad requests.
-func (o OwnSLI) expr() string {
+func (o OwnSLI) expr(of Operator) string {
 	if o.Good != "" {
 		return fmt.Sprintf("max by (cluster) ((%s) != bool 1)", o.Good)
 	}
-	total, bad := o.total(), fmt.Sprintf("sum by (cluster) (%s)", o.Bad)
+	query, total := parseBad(o.Bad, o.Total), o.total()
+	bad := query.sum(total)
 	if o.countsRequests() {
-		return fmt.Sprintf("clamp(\n  %s\n  / (%s > 0),\n  0, 1\n) >= 0\nor on (cluster) 0 * %s == 0", bad, total,
-			total)
+		return fmt.Sprintf("clamp(\n  %s\n  / (%s > 0),\n  0, 1\n) >= 0", bad, total) +
+			query.without(of, o.Name, total, 0)
 	}
+	enough := (float64(max(o.MinRequests, Guard)) - 0.5) / LookbackFor.Seconds()
 	share := fmt.Sprintf("clamp(\n  (%s >= %s)\n  / (%s >= %s),\n  0, 1\n) >= 0", bad,
-		number(few/LookbackFor.Seconds()), total,
-		number((float64(max(o.MinRequests, Guard))-0.5)/LookbackFor.Seconds()))
+		number(few/LookbackFor.Seconds()), total, number(enough))
 	if o.Method == Timeslices {
 		share += " > bool " + number((One - o.SliceTarget).Ratio())
 	}
-	return fmt.Sprintf("%s\nor on (cluster) 0 * %s == 0", share, total)
+	return share + query.without(of, o.Name, total, enough)
 }
 
 // requestSLIs are the names of own SLIs whose budgets count requests. Their bad

@@ -246,11 +246,20 @@ func BoolGauge(name, gauge string, all []Matcher) OwnSLI {
 
 // LatencyThreshold is an SLI from a classic histogram, named without its
 // suffixes: bad are the requests above the threshold in seconds, which has to be
-// one of the histogram's bounds, written as its label le. Without that bound
+// one of the histogram's bounds, written as its label le; 1000 and 1000.0 are the same. Without that bound
 // there are no slices: nothing is known of requests that nobody has timed by it.
 func LatencyThreshold(name, histogram, le string, all []Matcher) OwnSLI {
 	total := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))", selector(histogram+"_count", all), Lookback)
 	fast := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))",
-		selector(histogram+"_bucket", slices.Concat(all, []Matcher{{"le", "=", le}})), Lookback)
+		selector(histogram+"_bucket", slices.Concat(all, []Matcher{bound(le)})), Lookback)
 	return OwnSLI{Name: name, Bad: total + " - " + fast, Total: total + " and on (cluster) " + fast}
+}
+
+// bound selects a bound of a histogram. Prometheus 3 writes whole numbers as 1000.0, and Prometheus 2 as 1000.
+func bound(le string) Matcher {
+	whole := strings.TrimSuffix(le, ".0")
+	if whole == "" || strings.Trim(whole, "0123456789") != "" {
+		return Matcher{"le", "=", le}
+	}
+	return Matcher{"le", "=~", whole + "|" + whole + ".0"}
 }

@@ -169,9 +169,10 @@ type ChangeEventTarget struct {
 	Receivers []string `json:"receivers"`
 }
 
-// TicketHours are hours of days of the week.
+// TicketHours are hours of days of the week. Where the end is before the start, they go over
+// midnight: they begin on each of the days, and end on the day after it.
 //
-// +kubebuilder:validation:XValidation:rule="self.start < self.end",message="start must be before end; hours do not go over midnight"
+// +kubebuilder:validation:XValidation:rule="self.start != self.end",message="start and end must differ; for the whole day, write 00:00 and 24:00"
 type TicketHours struct {
 	// TimeZone of start and end, of the IANA database, such as Europe/Berlin. Default: UTC.
 	// +kubebuilder:default=UTC
@@ -189,7 +190,8 @@ type TicketHours struct {
 	// +kubebuilder:validation:MaxLength=5
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="start must be hours and minutes, such as 09:00"
 	Start string `json:"start"`
-	// End of the hours on each of the days, such as 17:00, or 24:00.
+	// End of the hours on each of the days, such as 17:00, or 24:00. If it is before the start,
+	// it is on the next day.
 	// +kubebuilder:validation:MaxLength=5
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$')",message="end must be hours and minutes, such as 17:00, or 24:00"
 	End string `json:"end"`

@@ -97,8 +97,8 @@ func TestFewRequests(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
 			var set slo.Set
-			if refused, err := read.File(&set, "fleet", []byte(text)); err != nil || refused != nil {
-				t.Fatal(refused, err)
+			if report, err := read.File(&set, "fleet", []byte(text)); err != nil || report.Refused != nil {
+				t.Fatal(report.Refused, err)
 			}
 			run(t, set, story)
 		})

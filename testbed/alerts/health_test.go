@@ -217,6 +217,9 @@ func TestCertificateThatExpires(t *testing.T) {
 	of := func(probe string) string {
 		return fmt.Sprintf(`probe_ssl_earliest_cert_expiry{cluster="c",%s,probe=%q,vantage="cluster"}`, ofEcho, probe)
 	}
+	chain := func(probe string) string {
+		return strings.Replace(of(probe), "earliest_cert_expiry", "last_chain_expiry_timestamp_seconds", 1)
+	}
 	identity := `cluster="c",operator="echo",probe="api",team="blue"`
 	once := began(240, "page|ticket")
 	once.Samples = []testSample{
@@ -226,6 +229,11 @@ func TestCertificateThatExpires(t *testing.T) {
 	test := testCase{Name: "a certificate", Exprs: []testExpr{once}, Series: inOrder([]testInput{
 		{of("api"), fmt.Sprintf("%dx59 %dx59 %dx59 %dx60", 15*day, 10*day, day/2, 90*day)},
 		{of("web"), fmt.Sprintf("%dx240", 90*day)},
+		// A certificate that the verified chain does not need has expired, and nothing is verified of another endpoint.
+		{of("cross-signed"), fmt.Sprintf("%dx240", -10*day)},
+		{chain("cross-signed"), fmt.Sprintf("%dx240", 60*day)},
+		{of("unverified"), fmt.Sprintf("%dx240", 60*day)},
+		{chain("unverified"), "-62135596800x240"},
 	}, 240)}
 	for m, severity := range map[int]string{30: "", 61: "ticket", 119: "ticket", 127: "page", 179: "page", 190: "",
 		239: ""} {

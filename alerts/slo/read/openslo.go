@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/OpenSLO/go-sdk/pkg/openslo"
 	v1 "github.com/OpenSLO/go-sdk/pkg/openslo/v1"
 	"github.com/OpenSLO/go-sdk/pkg/openslosdk"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -15,27 +16,58 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// readOpenSLO reads SLOs, and the SLIs that they refer to, from one file. The
-// service is the operator. Alert policies are left to Bellwether's own alerts.
-func readOpenSLO(into *set, text []byte) error {
-	objects, err := openslosdk.Decode(bytes.NewReader(text), openslosdk.FormatYAML)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	if err := openslosdk.Validate(objects...); err != nil {
-		return fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	slis := map[string]v1.SLISpec{}
-	for _, s := range openslosdk.FilterByType[v1.SLI](objects) {
-		slis[s.Metadata.Name] = s.Spec
-	}
-	for _, s := range openslosdk.FilterByType[v1.SLO](objects) {
-		into.refuse("SLO "+s.Metadata.Name, addOpenSLO(into, s, slis))
-	}
-	return nil
+// references are what SLOs of a file refer to, by name.
+type references struct {
+	slis map[string]v1.SLISpec
+	// systems are the types of DataSources.
+	systems map[string]string
+	// invalid are the names of SLIs that are refused.
+	invalid map[string]bool
 }
 
-func addOpenSLO(into *set, s v1.SLO, slis map[string]v1.SLISpec) error {
+// readOpenSLO reads SLOs, and what they refer to, from the documents of one file. The
+// service is the operator. Alert policies are left to Bellwether's own alerts.
+func readOpenSLO(into *set, documents []document) {
+	refs := references{slis: map[string]v1.SLISpec{}, systems: map[string]string{}, invalid: map[string]bool{}}
+	var slos []v1.SLO
+	for _, doc := range documents {
+		objects, err := decodeOpenSLO(doc.text)
+		if err != nil {
+			into.refuse(doc.kind+" "+doc.name, err)
+			refs.invalid[doc.name] = refs.invalid[doc.name] || doc.kind == string(openslo.KindSLI)
+			continue
+		}
+		for _, s := range openslosdk.FilterByType[v1.SLI](objects) {
+			refs.slis[s.Metadata.Name] = s.Spec
+		}
+		for _, s := range openslosdk.FilterByType[v1.DataSource](objects) {
+			refs.systems[s.Metadata.Name] = s.Spec.Type
+		}
+		slos = append(slos, openslosdk.FilterByType[v1.SLO](objects)...)
+	}
+	for _, s := range slos {
+		name := "SLO " + s.Metadata.Name
+		into.refuse(name, addOpenSLO(into, s, refs))
+		var u unused
+		u.add("description", s.Spec.Description != "")
+		u.add("alertPolicies", len(s.Spec.AlertPolicies) > 0)
+		into.noteUnused(name, u)
+	}
+}
+
+// decodeOpenSLO decodes and checks the objects of a document.
+func decodeOpenSLO(text []byte) ([]openslo.Object, error) {
+	objects, err := openslosdk.Decode(bytes.NewReader(text), openslosdk.FormatYAML)
+	if err == nil {
+		err = openslosdk.Validate(objects...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return objects, nil
+}
+
+func addOpenSLO(into *set, s v1.SLO, refs references) error {
 	if len(s.Spec.Objectives) != 1 || s.IsComposite() {
 		return fmt.Errorf("%w: %d objectives or a composite; write an SLO for each", ErrUnsupported,
 			len(s.Spec.Objectives))
@@ -53,11 +85,11 @@ func addOpenSLO(into *set, s v1.SLO, slis map[string]v1.SLISpec) error {
 			return err
 		}
 	}
-	spec, err := indicator(s, slis)
+	spec, err := refs.indicator(s)
 	if err != nil {
 		return err
 	}
-	sli, err := ratio(s.Metadata.Name, spec)
+	sli, err := refs.ratio(s.Metadata.Name, spec)
 	if err != nil {
 		return err
 	}
@@ -117,14 +149,17 @@ func openTarget(o v1.SLOObjective) (slo.PPM, error) {
 	return 0, fmt.Errorf("%w: an objective without target or targetPercent", ErrFormat)
 }
 
-func indicator(s v1.SLO, slis map[string]v1.SLISpec) (v1.SLISpec, error) {
+func (refs references) indicator(s v1.SLO) (v1.SLISpec, error) {
 	if s.Spec.Indicator != nil {
 		return s.Spec.Indicator.Spec, nil
 	}
 	if s.Spec.IndicatorRef == nil {
 		return v1.SLISpec{}, fmt.Errorf("%w: it has no indicator", ErrFormat)
 	}
-	spec, ok := slis[*s.Spec.IndicatorRef]
+	spec, ok := refs.slis[*s.Spec.IndicatorRef]
+	if refs.invalid[*s.Spec.IndicatorRef] {
+		return spec, fmt.Errorf("%w: the SLI %q is invalid", ErrFormat, *s.Spec.IndicatorRef)
+	}
 	if !ok {
 		return spec, fmt.Errorf("%w: there is no SLI %q in the same file", ErrFormat, *s.Spec.IndicatorRef)
 	}
@@ -132,27 +167,27 @@ func indicator(s v1.SLO, slis map[string]v1.SLISpec) (v1.SLISpec, error) {
 }
 
 // ratio reads a ratio of requests, by bad or by good ones, or as it is.
-func ratio(name string, spec v1.SLISpec) (slo.OwnSLI, error) {
+func (refs references) ratio(name string, spec v1.SLISpec) (slo.OwnSLI, error) {
 	r := spec.RatioMetric
 	switch {
 	case r != nil && r.Raw != nil:
-		return rawRatio(name, r)
+		return refs.rawRatio(name, r)
 	case r == nil || r.Total == nil:
 		return slo.OwnSLI{}, fmt.Errorf("%w: only a ratioMetric with raw, or with total and good or bad, can be read",
 			ErrUnsupported)
 	}
-	total, err := query(r.Total, r.Counter)
+	total, err := refs.query(r.Total, r.Counter)
 	if err != nil {
 		return slo.OwnSLI{}, err
 	}
 	if r.Bad != nil {
-		bad, err := query(r.Bad, r.Counter)
+		bad, err := refs.query(r.Bad, r.Counter)
 		if err != nil {
 			return slo.OwnSLI{}, err
 		}
 		return ofRequests(name, bad, total)
 	}
-	good, err := query(r.Good, r.Counter)
+	good, err := refs.query(r.Good, r.Counter)
 	if err != nil {
 		return slo.OwnSLI{}, err
 	}
@@ -160,8 +195,8 @@ func ratio(name string, spec v1.SLISpec) (slo.OwnSLI, error) {
 	return ofRequests(name, fmt.Sprintf("sum by (cluster) (%s) - sum by (cluster) (%s)", total, good), total)
 }
 
-func rawRatio(name string, r *v1.SLIRatioMetric) (slo.OwnSLI, error) {
-	text, err := query(r.Raw, false)
+func (refs references) rawRatio(name string, r *v1.SLIRatioMetric) (slo.OwnSLI, error) {
+	text, err := refs.query(r.Raw, false)
 	if err != nil {
 		return slo.OwnSLI{}, err
 	}
@@ -172,12 +207,12 @@ func rawRatio(name string, r *v1.SLIRatioMetric) (slo.OwnSLI, error) {
 }
 
 // query reads a Prometheus query. A counter is made a rate if it is not one already.
-func query(m *v1.SLIMetricSpec, counter bool) (string, error) {
+func (refs references) query(m *v1.SLIMetricSpec, counter bool) (string, error) {
 	if m == nil {
 		return "", fmt.Errorf("%w: a ratioMetric without good or bad", ErrFormat)
 	}
-	if t := m.MetricSource.Type; t != "" && !strings.EqualFold(t, "prometheus") {
-		return "", fmt.Errorf("%w: a metric source of type %s; only Prometheus can be asked", ErrUnsupported, t)
+	if err := refs.checkSource(m.MetricSource); err != nil {
+		return "", err
 	}
 	text, ok := m.MetricSource.Spec["query"].(string)
 	if !ok || strings.TrimSpace(text) == "" {
@@ -196,4 +231,19 @@ func query(m *v1.SLIMetricSpec, counter bool) (string, error) {
 			ErrUnsupported, text)
 	}
 	return text, nil
+}
+
+// checkSource says whether a query is for Prometheus, by its own type and that of the DataSource that it refers to.
+func (refs references) checkSource(source v1.SLIMetricSource) error {
+	system, known := refs.systems[source.MetricSourceRef]
+	if source.MetricSourceRef != "" && !known && source.Type == "" {
+		return fmt.Errorf("%w: there is no DataSource %q in the same file, so its type is not known: add it, or set "+
+			"type: Prometheus", ErrUnsupported, source.MetricSourceRef)
+	}
+	for _, t := range []string{source.Type, system} {
+		if t != "" && !strings.EqualFold(t, "prometheus") {
+			return fmt.Errorf("%w: a metric source of type %s; only Prometheus can be queried", ErrUnsupported, t)
+		}
+	}
+	return nil
 }

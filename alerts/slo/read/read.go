@@ -39,8 +39,16 @@ type set struct {
 	*slo.Set
 	// namespace is that of operators whose file does not name one.
 	namespace string
-	// refused says what is wrong with each SLO that is not in the set.
-	refused []error
+	report    Report
+}
+
+// Report is what there is to say about a file that was read.
+type Report struct {
+	// Refused has an error for each SLO that is not in the set, with its name, and for each
+	// object that SLOs refer to and that is invalid.
+	Refused []error
+	// Notes say what a file has that no rule is made of, and what was taken for granted. They are in lower case.
+	Notes []string
 }
 
 // File adds the objectives of a file to a set. A file has one or more YAML
@@ -48,26 +56,22 @@ type set struct {
 // (sloth) or apiVersion. Operators are in the given namespace, unless an
 // OperatorSLO has one, or a service is written as NAMESPACE/NAME.
 //
-// An SLO that cannot be read is left out and does not affect the others: refused
-// has an error for each of them, with its name. The other error is about the whole
+// An SLO that cannot be read is left out and does not affect the others: the report
+// has an error for each of them. The other error is about the whole
 // file, from which nothing is added then.
-func File(all *slo.Set, namespace string, text []byte) (refused []error, err error) {
+func File(all *slo.Set, namespace string, text []byte) (Report, error) {
 	documents, err := split(text)
 	if err != nil {
-		return nil, err
+		return Report{}, err
 	}
 	into := &set{Set: all, namespace: namespace}
-	var openSLOs [][]byte // they refer to each other
+	var openSLOs []document // they refer to each other
 	for _, doc := range documents {
 		if doc.format == formatOpenSLO {
-			openSLOs = append(openSLOs, doc.text)
+			openSLOs = append(openSLOs, doc)
 		}
 	}
-	if len(openSLOs) > 0 {
-		if err := readOpenSLO(into, bytes.Join(openSLOs, []byte("\n---\n"))); err != nil {
-			return nil, err
-		}
-	}
+	readOpenSLO(into, openSLOs)
 	for _, doc := range documents {
 		switch doc.format {
 		case formatOperatorSLO:
@@ -78,7 +82,7 @@ func File(all *slo.Set, namespace string, text []byte) (refused []error, err err
 			into.refuse("PrometheusServiceLevel "+doc.name, readServiceLevel(into, doc.text))
 		}
 	}
-	return into.refused, nil
+	return into.report, nil
 }
 
 // format is what a document is.
@@ -94,9 +98,9 @@ const (
 // document is one of those in a file.
 type document struct {
 	format format
-	// name is what it calls itself: metadata.name, or sloth's service.
-	name string
-	text []byte
+	// name is what it calls itself: metadata.name, or sloth's service. kind is that of an object.
+	name, kind string
+	text       []byte
 }
 
 // split returns the documents of a file, and those in its lists.
@@ -138,7 +142,9 @@ func identify(text []byte) ([]document, error) {
 	if err := untrusted.Unmarshal(text, &head); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	of := func(f format, name string) ([]document, error) { return []document{{f, name, text}}, nil }
+	of := func(f format, name string) ([]document, error) {
+		return []document{{f, name, head.Kind, text}}, nil
+	}
 	switch api := v1alpha1.SchemeGroupVersion.String(); {
 	case isBlank(text):
 		return nil, nil
@@ -180,7 +186,34 @@ func isBlank(text []byte) bool {
 // refuse notes an error about what it names.
 func (s *set) refuse(name string, err error) {
 	if err != nil {
-		s.refused = append(s.refused, fmt.Errorf("%s: %w", name, err))
+		s.report.Refused = append(s.report.Refused, fmt.Errorf("%s: %w", name, err))
+	}
+}
+
+// note says something about what it names.
+func (s *set) note(name, text string) { s.report.Notes = append(s.report.Notes, name+": "+text) }
+
+// unused collects what a file says of something and no rule is made of.
+type unused []string
+
+// add takes a field if it is set.
+func (u *unused) add(field string, isSet bool) {
+	if isSet {
+		*u = append(*u, field)
+	}
+}
+
+// addNames takes a field with the names in it that are not used.
+func (u *unused) addNames(field string, names []string) {
+	if len(names) > 0 {
+		*u = append(*u, fmt.Sprintf("%s (%s)", field, strings.Join(names, ", ")))
+	}
+}
+
+// noteUnused says what is not used of what it names.
+func (s *set) noteUnused(name string, u unused) {
+	if len(u) > 0 {
+		s.note(name, "not used: "+strings.Join(u, ", "))
 	}
 }
 

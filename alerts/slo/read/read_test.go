@@ -169,8 +169,8 @@ slos:
 
 func readFile(t *testing.T, into *slo.Set, text string) {
 	t.Helper()
-	refused, err := File(into, "fleet", []byte(text))
-	if err := errors.Join(append(refused, err)...); err != nil {
+	report, err := File(into, "fleet", []byte(text))
+	if err := errors.Join(append(report.Refused, err)...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -278,18 +278,125 @@ func TestRefused(t *testing.T) {
 			ErrFormat, "-1"},
 		"minimum of a raw ratio": {edit(edit(pluginText, "plugin: {id: x}", "raw: {error_ratio_query: x}"),
 			"  objective", "  labels: {bellwether_min_requests: '1'}\n  objective"), ErrUnsupported, "ratio"},
-		"no such SLI":        {edit(openText, "indicatorRef: latency-sli", "indicatorRef: other"), ErrFormat, "other"},
-		"other source":       {edit(openText, "type: Prometheus", "type: Datadog"), ErrUnsupported, "Datadog"},
+		"no such SLI":  {edit(openText, "indicatorRef: latency-sli", "indicatorRef: other"), ErrFormat, "other"},
+		"other source": {edit(openText, "type: Prometheus", "type: Datadog"), ErrUnsupported, "Datadog"},
+		"another system by reference": {edit(openText, "type: Prometheus, spec", "metricSourceRef: dd, spec") + dataSource("dd", "Datadog"),
+			ErrUnsupported, "Datadog"},
+		"a system that is not in the file": {edit(openText, "type: Prometheus, spec", "metricSourceRef: dd, spec"),
+			ErrUnsupported, `no DataSource "dd"`},
+		"another system by reference, with a type": {edit(openText, "type: Prometheus, spec",
+			"type: Prometheus, metricSourceRef: dd, spec") + dataSource("dd", "Datadog"), ErrUnsupported, "Datadog"},
 		"counter expression": {edit(openText, "'all_total'", "'sum(all_total)'"), ErrUnsupported, "plain selector"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused, err := File(&slo.Set{}, "fleet", []byte(test.text))
-			err = errors.Join(append(refused, err)...)
+			report, err := File(&slo.Set{}, "fleet", []byte(test.text))
+			err = errors.Join(append(report.Refused, err)...)
 			if err == nil || test.want != nil && !errors.Is(err, test.want) ||
 				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v, want %v with %q", err, test.want, test.says)
 			}
 		})
+	}
+}
+
+// dataSource is an object of OpenSLO.
+func dataSource(name, system string) string {
+	return "---\napiVersion: openslo/v1\nkind: DataSource\nmetadata: {name: " + name + "}\nspec: {type: " + system +
+		", connectionDetails: {url: 'https://example.com'}}\n"
+}
+
+// TestMetricSourceRef reads a query of a DataSource in the same file.
+func TestMetricSourceRef(t *testing.T) {
+	var set slo.Set
+	readFile(t, &set, edit(t, openText, "type: Prometheus, spec", "metricSourceRef: ours, spec")+
+		dataSource("ours", "prometheus"))
+	if len(set.Operators) != 1 {
+		t.Errorf("set: %+v", set)
+	}
+}
+
+// TestInvalidOpenSLODoesNotAffectOthers reads a file with objects that OpenSLO's own checks refuse.
+func TestInvalidOpenSLODoesNotAffectOthers(t *testing.T) {
+	text := openText + `---
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: Not A Name}
+spec: {service: echo}
+---
+apiVersion: openslo/v1
+kind: SLI
+metadata: {name: broken}
+spec: {ratioMetric: {counter: many}}
+---
+apiVersion: openslo/v1
+kind: Nonsense
+metadata: {name: nothing}
+---
+` + edit(t, edit(t, openText[strings.Index(openText, "kind: SLO")-len("apiVersion: openslo/v1\n"):],
+		"latency-sli", "broken"), "{name: fast}", "{name: of-broken}")
+	var set slo.Set
+	report, err := File(&set, "fleet", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, err := range report.Refused {
+		name, _, _ := strings.Cut(err.Error(), ":")
+		got = append(got, name)
+	}
+	want := []string{"SLO Not A Name", "SLI broken", "Nonsense nothing", "SLO of-broken"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	if len(set.Operators) != 1 || len(set.Operators[0].Own) != 1 {
+		t.Errorf("set: %+v", set)
+	}
+}
+
+// TestUnused lists what a file says and no rule is made of.
+func TestUnused(t *testing.T) {
+	sloth := edit(t, edit(t, slothText, "objective: 99.95", "objective: 99.95\n  description: d\n  labels: "+
+		"{bellwether_min_requests: '5', kind: x}"), "{name: X}", "{name: X, labels: {a: b}, annotations: {c: d}, "+
+		"page_alert: {labels: {severity: page}, annotations: {e: f}}, ticket_alert: {disable: true, labels: {g: h}}}")
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"sloth": {sloth, []string{"service echo: not used: labels (owner)",
+			"slo requests: not used: description, labels (kind), alerting.name, alerting.labels (a), " +
+				"alerting.annotations (c), page_alert.labels (severity), page_alert.annotations (e), " +
+				"ticket_alert.labels (g)"}},
+		"PrometheusServiceLevel": {serviceLevelText, []string{
+			"slo requests: not used: alerting.name, plugins (sloth.dev/core/debug/v1)"}},
+		"OpenSLO": {edit(t, openText, "  service: echo\n", "  service: echo\n  description: d\n  alertPolicies: "+
+			"[{alertPolicyRef: p}]\n"), []string{"SLO fast: not used: description, alertPolicies"}},
+		"Bellwether": {ownText, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := File(&slo.Set{}, "fleet", []byte(test.text))
+			if err := errors.Join(append(report.Refused, err)...); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, report.Notes); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWindow reads the variable of sloth's templates in any spacing.
+func TestWindow(t *testing.T) {
+	for _, window := range []string{"{{.window}}", "{{ .window }}", "{{  .window}}", "{{.window  }}", "{{- .window -}}",
+		"{{\t.window }}"} {
+		got, err := fillWindow("rate(x[" + window + "])")
+		if err != nil || got != "rate(x[5m])" {
+			t.Errorf("%s: %q, %v", window, got, err)
+		}
+	}
+	for _, other := range []string{"{{.windows}}", "{{ .window | upper }}", "{{window}}", "{{"} {
+		if got, err := fillWindow("rate(x[" + other + "])"); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %q, %v", other, got, err)
+		}
 	}
 }
 
@@ -344,12 +451,12 @@ func TestRefusedSLOsDoNotAffectOthers(t *testing.T) {
 ---
 ` + strings.Replace(ownText, `"99.9"`, `"100"`, 1) + "---\n" + openText
 	var set slo.Set
-	refused, err := File(&set, "fleet", []byte(text))
+	report, err := File(&set, "fleet", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, err := range refused {
+	for _, err := range report.Refused {
 		name, _, _ := strings.Cut(err.Error(), ":")
 		got = append(got, name)
 	}

@@ -5,6 +5,8 @@ package read
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,6 +31,29 @@ type slothSLO struct {
 	bad, total, ratio string
 	plugins           []string
 	noPage, noTicket  bool
+	// unused is what it says and no rule is made of.
+	unused unused
+}
+
+// slothAlert is what an SLO says of its pages or of its tickets.
+type slothAlert struct{ labels, annotations map[string]string }
+
+// setUnused collects what an SLO says of its alerts beside whether there are any, and the plugins that are dropped.
+func (one *slothSLO) setUnused(description, name string, all, page, ticket slothAlert) {
+	labels := maps.Clone(one.labels)
+	delete(labels, labelMinRequests)
+	u := &one.unused
+	u.add("description", description != "")
+	u.addNames("labels", slices.Sorted(maps.Keys(labels)))
+	u.add("alerting.name", name != "")
+	for _, alert := range []struct {
+		field string
+		of    slothAlert
+	}{{"alerting", all}, {"page_alert", page}, {"ticket_alert", ticket}} {
+		u.addNames(alert.field+".labels", slices.Sorted(maps.Keys(alert.of.labels)))
+		u.addNames(alert.field+".annotations", slices.Sorted(maps.Keys(alert.of.annotations)))
+	}
+	u.addNames("plugins", one.plugins)
 }
 
 func readSloth(into *set, text []byte) error {
@@ -49,8 +74,11 @@ func readSloth(into *set, text []byte) error {
 		for _, p := range slices.Concat(file.SLOPlugins.Chain, s.Plugins.Chain) {
 			slos[i].plugins = append(slos[i].plugins, p.ID)
 		}
+		slos[i].setUnused(s.Description, s.Alerting.Name, slothAlert{s.Alerting.Labels, s.Alerting.Annotations},
+			slothAlert{s.Alerting.PageAlert.Labels, s.Alerting.PageAlert.Annotations},
+			slothAlert{s.Alerting.TicketAlert.Labels, s.Alerting.TicketAlert.Annotations})
 	}
-	return into.addSloth(file.Service, slos)
+	return into.addSloth(file.Service, file.Labels, slos)
 }
 
 func readServiceLevel(into *set, text []byte) error {
@@ -76,20 +104,27 @@ func readServiceLevel(into *set, text []byte) error {
 				slos[i].plugins = append(slos[i].plugins, p.ID)
 			}
 		}
+		slos[i].setUnused(s.Description, s.Alerting.Name, slothAlert{s.Alerting.Labels, s.Alerting.Annotations},
+			slothAlert{s.Alerting.PageAlert.Labels, s.Alerting.PageAlert.Annotations},
+			slothAlert{s.Alerting.TicketAlert.Labels, s.Alerting.TicketAlert.Annotations})
 	}
-	return into.addSloth(object.Spec.Service, slos)
+	return into.addSloth(object.Spec.Service, object.Spec.Labels, slos)
 }
 
 // addSloth adds the SLOs of a service. Those that cannot be read are refused.
-func (s *set) addSloth(service string, slos []slothSLO) error {
+func (s *set) addSloth(service string, labels map[string]string, slos []slothSLO) error {
 	if service == "" {
 		return fmt.Errorf("%w: it has no service", ErrFormat)
 	}
 	if len(slos) == 0 {
 		return fmt.Errorf("%w: it has no slos", ErrFormat)
 	}
+	var u unused
+	u.addNames("labels", slices.Sorted(maps.Keys(labels)))
+	s.noteUnused("service "+service, u)
 	for _, one := range slos {
 		s.refuse("slo "+one.name, s.addSlothSLO(service, one))
+		s.noteUnused("slo "+one.name, one.unused)
 	}
 	return nil
 }
@@ -152,9 +187,12 @@ func (one slothSLO) sli() (slo.OwnSLI, error) {
 // core ones validate, write the rules that Bellwether's take the place of, or print.
 func canDropPlugin(id string) bool { return strings.HasPrefix(id, "sloth.dev/core/") }
 
-// fillWindow replaces the one variable of sloth's templates.
+// window is the one variable of sloth's templates, which are Go's: spaces in the braces do not matter.
+var window = regexp.MustCompile(`\{\{-?\s*\.window\s*-?\}\}`)
+
+// fillWindow replaces the variable.
 func fillWindow(query string) (string, error) {
-	query = strings.NewReplacer("{{.window}}", slo.Lookback, "{{ .window }}", slo.Lookback).Replace(query)
+	query = window.ReplaceAllString(query, slo.Lookback)
 	if strings.Contains(query, "{{") {
 		return "", fmt.Errorf("%w: %q has a template other than {{.window}}", ErrUnsupported, query)
 	}

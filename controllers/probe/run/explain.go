@@ -32,6 +32,8 @@ type facts struct {
 	redirects   int
 	regexFailed bool
 	jsonFailed  bool
+	// bodyBytes are those that were read of a body, once it is decompressed.
+	bodyBytes float64
 	// dnsAnswered says that a DNS server answered.
 	dnsAnswered bool
 	// health is the status that a gRPC server reports.

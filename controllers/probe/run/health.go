@@ -5,9 +5,12 @@ package run
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/blackbox_exporter/config"
 	"github.com/prometheus/client_golang/prometheus"
@@ -127,13 +130,26 @@ func recordHealth(registry *prometheus.Registry, code codes.Code,
 		statuses.WithLabelValues(name).Set(value)
 	}
 	registry.MustRegister(statuses)
-	if tlsInfo, ok := server.AuthInfo.(credentials.TLSInfo); ok && len(tlsInfo.State.PeerCertificates) > 0 {
-		expiry := tlsInfo.State.PeerCertificates[0].NotAfter
-		for _, certificate := range tlsInfo.State.PeerCertificates {
-			if certificate.NotAfter.Before(expiry) {
-				expiry = certificate.NotAfter
-			}
-		}
-		set(series.ProbeSSLEarliestExpiry, "Returns last SSL chain expiry in unixtime", float64(expiry.Unix()))
+	tlsInfo, ok := server.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(tlsInfo.State.PeerCertificates) == 0 {
+		return
 	}
+	set(series.ProbeSSLEarliestExpiry, "Returns last SSL chain expiry in unixtime",
+		float64(firstExpiry(tlsInfo.State.PeerCertificates).Unix()))
+	var last time.Time
+	for _, chain := range tlsInfo.State.VerifiedChains {
+		if expiry := firstExpiry(chain); expiry.After(last) {
+			last = expiry
+		}
+	}
+	if !last.IsZero() {
+		set(series.ProbeSSLChainExpiry, "Returns last SSL chain expiry in timestamp", float64(last.Unix()))
+	}
+}
+
+// firstExpiry is when the first of some certificates expires.
+func firstExpiry(certificates []*x509.Certificate) time.Time {
+	return slices.MinFunc(certificates, func(a, b *x509.Certificate) int {
+		return a.NotAfter.Compare(b.NotAfter)
+	}).NotAfter
 }

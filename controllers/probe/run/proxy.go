@@ -92,10 +92,14 @@ type countedWriter struct {
 }
 
 func (c countedWriter) Write(b []byte) (int, error) {
-	c.session.mu.Lock()
-	c.session.received += int64(len(b))
-	c.session.mu.Unlock()
+	c.session.addReceived(int64(len(b)))
 	return c.Writer.Write(b)
+}
+
+func (p *session) addReceived(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.received += n
 }
 
 // steps returns how many steps the expressions took at most, besides the evaluation of spec.http.json.

@@ -89,12 +89,24 @@ func (r *runner) runHTTP(ctx context.Context, p *Probe, module config.Module, u 
 	defer closeSession()
 	module.HTTP.HTTPClientConfig.ProxyURL = pconfig.URL{URL: proxyURL}
 	registry, logged := prometheus.NewRegistry(), &errorLog{}
-	success := prober.ProbeHTTP(ctx, u.String(), module, registry, slog.New(logged))
+	success := prober.ProbeHTTP(ctx, u.String(), refuseCompressed(module), registry, slog.New(logged))
+	if logged.encoding == encodingGzip && canRepeat(&module.HTTP) {
+		module.HTTP.Compression = "gzip"
+		registry, logged = prometheus.NewRegistry(), &errorLog{}
+		success = prober.ProbeHTTP(ctx, u.String(), module, registry, slog.New(logged))
+	}
 	samples, facts := gather(registry)
+	if module.HTTP.Compression != "" {
+		s.addReceived(int64(facts.bodyBytes)) // what is matched is more than what was sent
+	}
 	lookup, connect, address, blocked := s.outcome()
 	samples = setProxyTimes(samples, lookup, connect, address)
 	out := result{samples: samples, steps: s.steps() + jsonSteps(&module)}
-	if success {
+	switch {
+	case success:
+		return out
+	case logged.encoding != encodingNone:
+		out.failure = compressedFailure(logged.encoding)
 		return out
 	}
 	logged.override(blocked)
@@ -226,6 +238,8 @@ func defaultPort(scheme string, tls bool) string {
 type errorLog struct {
 	message string
 	err     error
+	// encoding is what the answer was refused for, before it was matched.
+	encoding encoding
 }
 
 // override sets an error that takes precedence over what the prober logged.
@@ -245,7 +259,7 @@ func (l *errorLog) Handle(_ context.Context, r slog.Record) error {
 	if l.hasError() {
 		return nil
 	}
-	l.message = r.Message
+	l.message, l.encoding = r.Message, encodingOf(r)
 	r.Attrs(func(attr slog.Attr) bool {
 		if attr.Key != "err" {
 			return true

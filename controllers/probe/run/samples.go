@@ -57,6 +57,9 @@ func gather(registry *prometheus.Registry) ([]sample, facts) {
 				s.label = labels[0].GetValue()
 			}
 			f.add(s)
+			if s.series == series.ProbeSSLChainExpiry && s.value <= 0 {
+				continue // no chain was verified
+			}
 			if _, ok := exported[s.series]; ok {
 				samples = append(samples, s)
 			}
@@ -70,6 +73,8 @@ func (f *facts) add(s sample) {
 	switch s.series {
 	case series.ProbeHTTPStatusCode:
 		f.status = int(s.value)
+	case series.ProbeHTTPUncompressed:
+		f.bodyBytes = s.value
 	case series.ProbeHTTPRedirects:
 		f.redirects = int(s.value)
 	case series.ProbeFailedDueToRegex:

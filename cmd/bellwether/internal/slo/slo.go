@@ -58,8 +58,9 @@ func (o *setOptions) add(c *cobra.Command) {
 }
 
 // set reads the objectives of files. Operators are in the given namespace, unless
-// the file says otherwise. SLOs that are refused are not in the set.
-func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused []error, err error) {
+// the file says otherwise. SLOs that are refused are not in the set. Notes say what else there is to
+// know about the files.
+func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused []error, notes []string, err error) {
 	all = slo.Set{RunbookURL: o.runbook, DashboardURL: o.dashboard, WithoutAlerts: o.withoutAlerts}
 	if !o.noDefault {
 		all.Default = slo.DefaultProfile()
@@ -67,29 +68,37 @@ func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return all, nil, fmt.Errorf("read objectives: %w", err)
+			return all, nil, nil, fmt.Errorf("read objectives: %w", err)
 		}
-		ofFile, err := read.File(&all, namespace, text)
+		report, err := read.File(&all, namespace, text)
 		if err != nil {
-			return all, nil, sloError(fmt.Errorf("read %s: %w", file, err))
+			return all, nil, nil, sloError(fmt.Errorf("read %s: %w", file, err))
 		}
-		for _, err := range ofFile {
+		for _, err := range report.Refused {
 			refused = append(refused, fmt.Errorf("read %s: %w", file, err))
+		}
+		for _, note := range report.Notes {
+			notes = append(notes, file+": "+note)
 		}
 	}
 	if o.noDefault && len(files) == 0 {
-		return all, nil, exit.Hintf("set a file, or remove --no-default", "no objectives")
+		return all, nil, nil, exit.Hintf("set a file, or remove --no-default", "no objectives")
 	}
-	return all, refused, nil
+	return all, refused, notes, nil
 }
 
-// objectives reads the objectives of files, in the namespace of -n.
+// objectives reads the objectives of files, in the namespace of -n, and says what else there is to know
+// about them.
 func (a *app) objectives(o *setOptions, files []string) (all slo.Set, refused []error, err error) {
 	namespace, err := a.Namespace()
 	if err != nil {
 		return all, nil, err
 	}
-	return o.set(files, namespace)
+	all, refused, notes, err := o.set(files, namespace)
+	for _, note := range notes {
+		a.Warn("%s\n", note)
+	}
+	return all, refused, err
 }
 
 // leftOut reports the SLOs that a command did not take. It returns an error if

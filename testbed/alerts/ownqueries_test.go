@@ -1,0 +1,124 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/alerts/slo/read"
+)
+
+// slothSLO is a file of sloth with one SLO of requests.
+func slothSLO(name, bad, total string) string {
+	return fmt.Sprintf(`version: prometheus/v1
+service: echo
+slos:
+- name: %s
+  objective: 99
+  sli: {events: {error_query: %q, total_query: %q}}
+  alerting: {name: X}
+`, name, bad, total)
+}
+
+// openGood is a file of OpenSLO with one SLO of good requests and all requests.
+func openGood(name, good, total string) string {
+	return fmt.Sprintf(`apiVersion: openslo/v1
+kind: SLO
+metadata: {name: %s}
+spec:
+  service: echo
+  budgetingMethod: Occurrences
+  timeWindow: [{duration: 30d, isRolling: true}]
+  objectives: [{target: 0.99}]
+  indicator:
+    metadata: {name: %[1]s}
+    spec:
+      ratioMetric:
+        counter: true
+        good: {metricSource: {type: Prometheus, spec: {query: %q}}}
+        total: {metricSource: {type: Prometheus, spec: {query: %q}}}
+`, name, good, total)
+}
+
+// readSet reads the objectives of files.
+func readSet(t *testing.T, files ...string) slo.Set {
+	t.Helper()
+	var set slo.Set
+	for _, text := range files {
+		report, err := read.File(&set, "fleet", []byte(text))
+		if err := errors.Join(append(report.Refused, err)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return set
+}
+
+// TestMissingOperands plays queries of which a part finds nothing, while there are requests.
+func TestMissingOperands(t *testing.T) {
+	t.Parallel()
+	sum := func(selector string) string { return "sum by (cluster) (rate(" + selector + "[5m]))" }
+	set := readSet(t,
+		slothSLO("slow", sum("took_count")+" - "+sum(`took_bucket{le='1000'}`), sum("took_count")),
+		slothSLO("failed", sum("all_total")+" - "+sum("good_total"), sum("all_total")),
+		slothSLO("kinds", sum("all_total{kind='a'}")+" + "+sum("all_total{kind='b'}"), sum("all_total")),
+		slothSLO("unmatched", `rate(all_total{kind='c'}[5m]) - rate(good_total[5m])`, sum("all_total")),
+		openGood("good", "good_total", "all_total"))
+	slice := func(sli string, value float64) []testSample {
+		return []testSample{{`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="` +
+			sli + `"}`, value}}
+	}
+	of := func(metric, more string) string { return metric + `{cluster="c"` + more + `}` }
+	took := of("took_count", "")
+	all, good := of("all_total", ""), of("good_total", "")
+	const steady, idle, minutes = "0+60x400", "0x400", "200m"
+	var cases []testCase
+	for name, in := range map[string]struct {
+		sli    string
+		series []testInput
+		want   []testSample
+	}{
+		"no such bound": {"slow", []testInput{{took, steady}, {of("took_bucket", `,le="1000.0"`), steady}}, nil},
+		"a bound that goes is not an outage": {"slow", []testInput{{took, steady},
+			{of("took_bucket", `,le="1000"`), "0+60x100 stale"}}, nil},
+		"a bound, and nothing is slow": {"slow", []testInput{{took, steady}, {of("took_bucket", `,le="1000"`), steady}},
+			slice("slow", 0)},
+		"a bound, and everything is slow": {"slow", []testInput{{took, steady}, {of("took_bucket", `,le="1000"`), idle}},
+			slice("slow", 1)},
+		"a bound, and no requests": {"slow", []testInput{{took, idle}, {of("took_bucket", `,le="1000"`), idle}},
+			slice("slow", 0)},
+		"never a good request":         {"failed", []testInput{{all, steady}}, nil},
+		"never a good one, in OpenSLO": {"good", []testInput{{all, steady}}, nil},
+		"no good request after a restart": {"failed", []testInput{{all, steady}, {good, "0+60x100 stale"}},
+			slice("failed", 1)},
+		"no good request after a restart, in OpenSLO": {"good", []testInput{{all, steady},
+			{good, "0+60x100 stale"}}, slice("good", 1)},
+		"no request after a restart": {"good", []testInput{{all, "0+60x100 6000x300"}, {good, "0+60x100 stale"}},
+			slice("good", 0)},
+		"a third is good": {"good", []testInput{{all, steady}, {good, "0+20x400"}}, slice("good", 2.0/3)},
+		"all are good":    {"good", []testInput{{all, steady}, {good, steady}}, slice("good", 0)},
+		"no failure of either kind": {"kinds", []testInput{{of("all_total", `,kind="ok"`), steady}},
+			slice("kinds", 0)},
+		"failures of one kind": {"kinds", []testInput{{of("all_total", `,kind="ok"`), steady},
+			{of("all_total", `,kind="a"`), steady}}, slice("kinds", 0.5)},
+		"failures of both kinds": {"kinds", []testInput{{of("all_total", `,kind="ok"`), steady},
+			{of("all_total", `,kind="a"`), steady}, {of("all_total", `,kind="b"`), steady}}, slice("kinds", 2.0/3)},
+		"labels that do not match": {"unmatched", []testInput{{of("all_total", `,kind="c"`), steady}, {good, steady}},
+			nil},
+	} {
+		cases = append(cases, testCase{Name: name, Series: in.series, Exprs: []testExpr{{
+			Expr: `bellwether:sli_bad:bool{sli="` + in.sli + `"}`, At: minutes, Samples: in.want,
+		}}})
+	}
+	cases = append(cases, testCase{
+		Name: "a total outage in which the series of good requests ends",
+		Series: []testInput{{of("bellwether_operator_expected", `,operator_namespace="fleet",operator="echo"`), "1x400"},
+			{all, steady}, {good, "0+60x100 stale"}},
+		Exprs: []testExpr{{Expr: `count by (severity) (ALERTS{alertstate="firing",sli="good"})`, At: "125m",
+			Samples: []testSample{{`{severity="page"}`, 1}}}},
+	})
+	run(t, set, cases...)
+}
