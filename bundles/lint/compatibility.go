@@ -204,6 +204,9 @@ func checkStrayFiles(in *Input) []Finding {
 			out = append(out, Finding{File: file, Line: 1, Message: "a folder among the manifests"})
 		case !e.Type().IsRegular():
 			out = append(out, Finding{File: file, Line: 1, Message: "not a regular file"})
+		case strings.HasPrefix(e.Name(), "."):
+			out = append(out, Finding{File: file, Line: 1,
+				Message: "a hidden file, which `bundle push` leaves out and OLM does not"})
 		case !bundles.IsManifest(e.Name()):
 			out = append(out, Finding{File: file, Line: 1,
 				Message: "no manifest: its name does not end in .yaml, .yml or .json"})
