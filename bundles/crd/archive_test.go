@@ -42,6 +42,9 @@ func TestReducedBundlesCompareAlike(t *testing.T) {
 					if diff := cmp.Diff(crd.Divergences(d), crd.Divergences(archive.Definition(d))); diff != "" {
 						t.Errorf("%s, %s: %s", operator, d.Name, diff)
 					}
+					if diff := cmp.Diff(crd.Refusals(d), crd.Refusals(archive.Definition(d))); diff != "" {
+						t.Errorf("%s, %s: %s", operator, d.Name, diff)
+					}
 					found += len(want)
 				}
 			}

@@ -84,6 +84,12 @@ type Change struct {
 	Path []any
 }
 
+// InStatus says whether the change is of a field that the operator writes, and can write again.
+func (c Change) InStatus() bool {
+	rest, ok := strings.CutPrefix(c.Field, ".status")
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
 // String says what changed, as part of a sentence.
 func (c Change) String() string {
 	text := phrases[c.Kind]

@@ -389,3 +389,61 @@ func TestDivergences(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestRefusals(t *testing.T) {
+	type pair struct {
+		version, of, fields string
+		doubtful            bool
+	}
+	const plain = `{type: object, properties: {a: {type: string}, size: {type: integer}}}`
+	for name, tc := range map[string]struct {
+		storage, other string
+		unserved       bool
+		stored         []string
+		want           []pair
+	}{
+		"the same": {storage: plain, other: plain},
+		"required": {storage: `{type: object, required: [a], properties: {a: {type: string}, size: {type: integer}}}`,
+			other: plain, want: []pair{{"v1", "v2", "NewRequired .spec.a", false}}},
+		"required in the other": {storage: plain,
+			other: `{type: object, required: [a], properties: {a: {type: string}, size: {type: integer}}}`,
+			want:  []pair{{"v2", "v1", "NewRequired .spec.a", false}}},
+		"required, with a default": {storage: plain,
+			other: `{type: object, required: [a], properties: {a: {type: string, default: x}, size: {type: integer}}}`},
+		"required, and not in the other": {storage: plain, other: `{type: object, properties: {a: {type: string}}}`},
+		"an enumeration and a range": {
+			storage: `{type: object, properties: {a: {type: string, enum: [x]}, size: {type: integer}}}`,
+			other:   `{type: object, properties: {a: {type: string}, size: {type: integer, maximum: 3}}}`,
+			want: []pair{{"v1", "v2", "NarrowedEnum .spec.a", false},
+				{"v2", "v1", "NarrowedRange .spec.size", false}}},
+		"patterns": {storage: `{type: object, properties: {a: {type: string, pattern: a}}}`,
+			other: `{type: object, properties: {a: {type: string, pattern: b}}}`,
+			want: []pair{{"v1", "v2", "NarrowedFormat .spec.a", false},
+				{"v2", "v1", "NarrowedFormat .spec.a", false}}},
+		"formats": {storage: plain, other: `{type: object, properties: {a: {type: string, format: email}, size: {type: ` +
+			`integer}}}`, want: []pair{{"v2", "v1", "NarrowedFormat .spec.a", true}}},
+		"not served": {storage: `{type: object, required: [a], properties: {a: {type: string}}}`,
+			other: plain, unserved: true},
+		"not served any more": {storage: `{type: object, required: [a], properties: {a: {type: string}}}`,
+			other: `{type: object, properties: {a: {type: string, maxLength: 1}}}`, unserved: true,
+			stored: []string{"v2"}, want: []pair{{"v1", "v2", "NewRequired .spec.a", false}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := define(t, tc.storage)
+			d.Spec.Versions = append(d.Spec.Versions, *define(t, tc.other).Spec.Versions[0].DeepCopy())
+			for i, name := range []string{"v1", "v2"} {
+				d.Spec.Versions[i].Name, d.Spec.Versions[i].Storage = name, i == 0
+				d.Spec.Versions[i].Served = i == 0 || !tc.unserved
+			}
+			var got []pair
+			for _, r := range crd.Refusals(d, tc.stored...) {
+				for _, c := range r.Changes {
+					got = append(got, pair{r.Version, r.Of, string(c.Kind) + " " + c.Field, c.Doubtful})
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(pair{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

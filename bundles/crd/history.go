@@ -119,6 +119,62 @@ func Divergences(d *apiextensionsv1.CustomResourceDefinition) []Divergence {
 	return out
 }
 
+// Refusal is a served version that refuses objects which are valid in another version.
+type Refusal struct {
+	// Version refuses what is valid in Of.
+	Version, Of string
+	// Changes are what is required or narrower in Version, in the order of the fields; their paths are in Version.
+	Changes []Change
+}
+
+// Refusals finds the versions that need a conversion webhook because they validate differently: without one, an object
+// that was written through one version is read through another as it is, and cannot be written through that one, nor
+// can OLM install a definition by which it is invalid. A version that is not served counts if it is in stored, the
+// versions that objects may have been stored as.
+func Refusals(d *apiextensionsv1.CustomResourceDefinition, stored ...string) []Refusal {
+	versions := d.Spec.Versions
+	base := slices.IndexFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Served && v.Storage
+	})
+	if base < 0 {
+		base = slices.IndexFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
+	}
+	if base < 0 {
+		return nil
+	}
+	var out []Refusal
+	for i := range versions {
+		if i == base || !versions[i].Served && !slices.Contains(stored, versions[i].Name) {
+			continue
+		}
+		out = append(out, refusals(d, i, base)...)
+		if versions[i].Served {
+			out = append(out, refusals(d, base, i)...)
+		}
+	}
+	return out
+}
+
+// refusals returns what one version refuses of another, by their indexes.
+func refusals(d *apiextensionsv1.CustomResourceDefinition, from, to int) []Refusal {
+	valid, version := &d.Spec.Versions[from], &d.Spec.Versions[to]
+	w := comparer{version: version.Name, root: []any{"spec", "versions", to, "schema", "openAPIV3Schema"}}
+	w.compare(effectiveSchema(d, valid), effectiveSchema(d, version), location{})
+	changes := slices.DeleteFunc(w.changes, func(c Change) bool {
+		return c.Kind != NewRequired && c.Kind != NarrowedEnum && c.Kind != NarrowedRange && c.Kind != NarrowedFormat
+	})
+	if len(changes) == 0 {
+		return nil
+	}
+	for i, c := range changes {
+		changes[i].CRD = d.Name
+		// Whatever a pattern allows that the other one does not is refused in one direction or the other.
+		changes[i].Doubtful = c.Doubtful && (lastStep(c.Path) != "pattern" || c.Detail == MustBeQuantity)
+	}
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Field, b.Field) })
+	return []Refusal{{Version: version.Name, Of: valid.Name, Changes: changes}}
+}
+
 // Lost returns the fields of a version whose content the API server drops when it
 // stores an object as another version without a conversion webhook; nil where the
 // definition does not have one of the two.

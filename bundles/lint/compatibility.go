@@ -40,8 +40,8 @@ func formatRules() []Rule {
 		Why: "The annotations become the labels of the bundle's image, by which OLM finds the manifests. opm refuses " +
 			"bundles without them, " +
 			"and a default channel that no version is in leaves the package without a default. A version need not be " +
-			"in " +
-			"the default channel itself; without a history that shows another one in it, this is a warning.",
+			"in the default channel itself: where the history lacks versions (one of it replaces none that it has), " +
+			"or their channels, another one may be in it, and this is a warning.",
 		Fix: "Complete `metadata/annotations.yaml` as the message says.",
 	}, {
 		ID: "bundle-stray-file", Title: "The manifests folder contains something else", Severity: Error,
@@ -126,8 +126,8 @@ func checkAnnotations(in *Input) []Finding {
 	return append(out, checkDefaultChannel(in)...)
 }
 
-// checkDefaultChannel looks for a version in the default channel. Whether there is one cannot be said without a history
-// that has channels.
+// checkDefaultChannel looks for a version in the default channel. Whether there is one cannot be said without the whole
+// history, with its channels.
 func checkDefaultChannel(in *Input) []Finding {
 	name := in.Bundle.DefaultChannel
 	provides := func(b *bundles.Bundle) bool { return slices.Contains(b.Channels, name) }
@@ -138,13 +138,35 @@ func checkDefaultChannel(in *Input) []Finding {
 	f := inFile(in, annotationsFile, registryv1.AnnotationDefaultChannel,
 		fmt.Sprintf("no version is in the default channel %q; this one is in %s", name, own),
 		"annotations", registryv1.AnnotationDefaultChannel)
-	unknown := func(b *bundles.Bundle) bool { return len(b.Channels) == 0 }
-	if len(in.History) == 0 || slices.ContainsFunc(in.History, unknown) {
+	if isPartialHistory(in) {
 		f.Severity = Warning
 		f.Message = fmt.Sprintf("the default channel %q is not one of the version's own channels (%s): another "+
 			"version must be in it", name, own)
 	}
 	return []Finding{f}
+}
+
+// isPartialHistory says whether versions may have been published that the history lacks, or whose channels are not
+// known. A history is whole only if each version but the oldest replaces one of it, and none names another version.
+func isPartialHistory(in *Input) bool {
+	if len(in.History) == 0 || len(in.Unreadable) > 0 {
+		return true
+	}
+	all := append(slices.Clone(in.History), in.Bundle)
+	oldest := slices.MinFunc(all, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
+	isMissing := func(name string) bool {
+		return !slices.ContainsFunc(all, func(b *bundles.Bundle) bool { return b.Name == name })
+	}
+	return slices.ContainsFunc(all, func(b *bundles.Bundle) bool {
+		replaces, skips := b.CSV.Spec.Replaces, b.CSV.Spec.Skips
+		switch {
+		case len(b.Channels) == 0 || slices.ContainsFunc(skips, isMissing):
+			return true
+		case b == oldest:
+			return replaces != "" || b.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey] != ""
+		}
+		return isMissing(replaces)
+	})
 }
 
 func checkCSVAPIVersion(in *Input) []Finding {
@@ -182,6 +204,9 @@ func checkStrayFiles(in *Input) []Finding {
 			out = append(out, Finding{File: file, Line: 1, Message: "a folder among the manifests"})
 		case !e.Type().IsRegular():
 			out = append(out, Finding{File: file, Line: 1, Message: "not a regular file"})
+		case strings.HasPrefix(e.Name(), "."):
+			out = append(out, Finding{File: file, Line: 1,
+				Message: "a hidden file, which `bundle push` leaves out and OLM does not"})
 		case !bundles.IsManifest(e.Name()):
 			out = append(out, Finding{File: file, Line: 1,
 				Message: "no manifest: its name does not end in .yaml, .yml or .json"})

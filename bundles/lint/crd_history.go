@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
@@ -63,7 +64,9 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		ID: "crd-removed-field", Title: "A field of an earlier version is gone", Severity: Error,
 		Check: of(crd.RemovedField),
 		Why: "The API server drops fields that the schema does not name, from every object, the next time that it is " +
-			"written. What users had stored there is lost, without an error, and cannot be restored.",
+			"written. What users had stored there is lost, without an error, and cannot be restored. A field of " +
+			"`.status` is a warning, here and in the rules about narrower fields: the operator writes it again, " +
+			"but whoever reads it finds nothing there any more.",
 		Fix: "Keep the field, say in its description that it is deprecated, and have the operator ignore it. Remove " +
 			"it with a new version of the API and a conversion.",
 	}, {
@@ -180,6 +183,10 @@ func findBreaks(in *Input) []crd.Break {
 // severity applies to the others.
 var milder = map[crd.Kind]Severity{crd.NarrowedFormat: Warning, crd.Unserved: Warning, crd.NewRule: Info}
 
+// rewritten are the changes that concern a field of .status until the operator writes the status again, which loses
+// nothing that users wrote.
+var rewritten = []crd.Kind{crd.RemovedField, crd.NarrowedEnum, crd.NarrowedRange, crd.NarrowedFormat, crd.NewRequired}
+
 func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
 	direct := directVersions(in)
 	var out []Finding
@@ -190,8 +197,11 @@ func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
 		f := at(in.Bundle.CRDObject(b.CRD), clip(b.String())+published(b.Versions), b.Path...)
 		// Objects stay stored as a version until they are migrated, whatever came in between.
 		f.earlier = b.Kind != crd.RemovedStored && !slices.ContainsFunc(b.Versions, direct)
-		if b.Doubtful {
+		switch {
+		case b.Doubtful:
 			f.Severity = milder[b.Kind]
+		case b.InStatus() && slices.Contains(rewritten, b.Kind):
+			f.Severity = Warning
 		}
 		out = append(out, f)
 	}
@@ -306,6 +316,7 @@ func checkConversion(in *Input) []Finding {
 			out = append(out, at(o, fmt.Sprintf("%s and %s, as which objects are stored, differ in %s",
 				v.Version, v.Storage, phrase.First(v.Fields, 3)), "spec", "versions", v.Index))
 		}
+		out = append(out, refusalFindings(in, o, d)...)
 		if by := convertedBefore(in, d.Name); len(divergences) == 0 && len(d.Spec.Versions) > 1 && len(by) > 0 {
 			out = append(out, at(o,
 				fmt.Sprintf("the conversion webhook is gone although %s are still defined%s",
@@ -313,6 +324,46 @@ func checkConversion(in *Input) []Finding {
 		}
 	}
 	return out
+}
+
+// refusalFindings are about versions that refuse what another version of the definition allows. What the operator
+// writes itself it can write again.
+func refusalFindings(in *Input, o *bundles.Object, d *apiextensionsv1.CustomResourceDefinition) []Finding {
+	if len(d.Spec.Versions) < 2 {
+		return nil
+	}
+	var stored []string
+	for _, p := range crd.Find(before(in), d.Name) {
+		stored = append(stored, crd.StorageVersion(p.Definition))
+	}
+	var out []Finding
+	for _, r := range crd.Refusals(d, stored...) {
+		changes := slices.DeleteFunc(slices.Clone(r.Changes), isMild)
+		severity := Error
+		if len(changes) == 0 {
+			changes, severity = r.Changes, Warning
+		}
+		var texts []string
+		for _, c := range changes {
+			texts = append(texts, c.Field+" "+refused[c.Kind])
+		}
+		f := at(o, fmt.Sprintf("%s refuses what %s allows: %s", r.Version, r.Of,
+			phrase.First(slices.Compact(texts), 3)), changes[0].Path...)
+		f.Severity = severity
+		out = append(out, f)
+	}
+	return out
+}
+
+// isMild says whether a change may be harmless, or is of a field that the operator writes itself.
+func isMild(c crd.Change) bool { return c.Doubtful || c.InStatus() }
+
+// refused say why a version refuses an object, after the name of a field.
+var refused = map[crd.Kind]string{
+	crd.NewRequired:    "is required",
+	crd.NarrowedEnum:   "allows fewer values",
+	crd.NarrowedRange:  "allows a smaller range",
+	crd.NarrowedFormat: "has another pattern or format",
 }
 
 // convertedBefore are the published versions that had a conversion webhook for a definition.

@@ -135,3 +135,86 @@ func TestQuantities(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// One definition for all versions is what the API server does not have: an object of one version has to be valid in
+// the others, unless a webhook converts it.
+func TestVersionsThatValidateDifferently(t *testing.T) {
+	const field = "              level: {type: string"
+	// versions are two of one kind, of which the second one is stored.
+	versions := func(in string, first, second string) string {
+		one := func(name, storage, schema string) string {
+			return "  - name: " + name + "\n    served: true\n    storage: " + storage +
+				"\n    subresources: {status: {}}\n    schema:\n      openAPIV3Schema:\n        type: object\n" +
+				"        properties:\n" + schema
+		}
+		return "-- " + in + "manifests/kites.yaml --\napiVersion: apiextensions.k8s.io/v1\n" +
+			"kind: CustomResourceDefinition\nmetadata: {name: kites.example.com}\nspec:\n  group: example.com\n" +
+			"  scope: Namespaced\n  names: {kind: Kite, plural: kites}\n  versions:\n" +
+			one("v1", "false", first) + one("v2", "true", second)
+	}
+	spec := func(required, rest string) string {
+		return "          spec:\n            type: object\n" + required +
+			"            properties:\n" + field + rest + "}\n"
+	}
+	status := func(rest string) string {
+		return "          status:\n            type: object\n            properties:\n" + field + rest + "}\n"
+	}
+	const required = "            required: [level]\n"
+	const requiredInV2 = "error: v2 refuses what v1 allows: .spec.level is required"
+	for name, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"alike":    {versions("", spec(required, ""), spec(required, "")), nil},
+		"required": {versions("", spec("", ""), spec(required, "")), []string{requiredInV2}},
+		"the other way": {versions("", spec(required, ""), spec("", "")), []string{"error: v1 refuses what v2 allows: " +
+			".spec.level is required"}},
+		"one upgrade later": {versions("history/1.0.0/", spec("", ""), spec(required, "")) +
+			versions("", spec("", ""), spec(required, "")), []string{requiredInV2}},
+		"values and lengths": {versions("", spec("", ", enum: [a, b]"), spec("", ", maxLength: 3")), []string{
+			"error: v1 refuses what v2 allows: .spec.level allows fewer values",
+			"error: v2 refuses what v1 allows: .spec.level allows a smaller range"}},
+		"the status": {versions("", status(""), status(", enum: [a]")),
+			[]string{"warning: v2 refuses what v1 allows: .status.level allows fewer values"}},
+		"a format": {versions("", spec("", ""), spec("", ", format: email")),
+			[]string{"warning: v2 refuses what v1 allows: .spec.level has another pattern or format"}},
+		"converted": {strings.Replace(versions("", spec("", ""), spec(required, "")), "  scope:",
+			"  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1]}}\n  scope:", 1), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, messages(t, "crd-no-conversion", tc.text)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What the operator writes it can write again, so changes of the status are warnings.
+func TestChangesOfTheStatus(t *testing.T) {
+	const definition = "manifests/echoes.example.com.yaml.patch --\nspec:\n  versions:\n  - name: v1\n    schema:\n" +
+		"      openAPIV3Schema:\n        properties:\n"
+	change := func(field, before, after string) string {
+		in := func(schema string) string {
+			if schema == "" {
+				return "          " + field + ": {properties: {other: {type: string}}}\n"
+			}
+			return "          " + field + ": {properties: {phase: " + schema + "}}\n"
+		}
+		return "-- history/1.0.0/" + definition + in(before) + "-- " + definition + in(after)
+	}
+	for rule, schemas := range map[string][2]string{
+		"crd-removed-field":   {"{type: string}", ""},
+		"crd-narrowed-enum":   {"{type: string}", "{type: string, enum: [Ready]}"},
+		"crd-narrowed-range":  {"{type: string}", "{type: string, maxLength: 5}"},
+		"crd-narrowed-format": {"{type: string}", "{type: string, pattern: a}"},
+		"crd-new-required-field": {"{type: object, properties: {a: {type: string}}}",
+			"{type: object, properties: {a: {type: string}}, required: [a]}"},
+	} {
+		for field, severity := range map[string]Severity{"status": Warning, "spec": Error, "statusCheck": Error} {
+			found := messages(t, rule, change(field, schemas[0], schemas[1]))
+			if len(found) != 1 || !strings.HasPrefix(found[0], string(severity)+": ") {
+				t.Errorf("%s of .%s: got %q, want one finding of severity %s", rule, field, found, severity)
+			}
+		}
+	}
+}

@@ -34,6 +34,15 @@ func olmV0Rules() []Rule {
 			"installs it.",
 		Fix: "Give every manifest a file of its own.",
 	}, {
+		ID: "olmv0-unpack", Title: "OLM v0 takes something else from the bundle's image", Severity: Error,
+		Check: checkUnpack,
+		Why: "OLM v0 copies an image's files by the one `annotations.yaml` that it finds anywhere in it, and decodes the " +
+			"first document of each manifest. Where a comment and a `---` come first, that document is empty, and the " +
+			"manifest is never installed. `bellwether bundle push` and `bellwether catalog publish` refuse such a " +
+			"bundle.",
+		Fix: "Put comments below the first `---`, or remove the line; call no other file `annotations.yaml`; give files " +
+			"names that differ in letters and digits.",
+	}, {
 		ID: "olmv0-bundle-size", Title: "The bundle is too large for OLM v0", Severity: Error, Check: checkBundleSize,
 		Why: "OLM v0 unpacks a bundle image into one ConfigMap. The files, each compressed, must fit into 1 MiB; " +
 			"otherwise the unpack Job fails on every cluster.",
@@ -148,6 +157,48 @@ func checkSecondDocument(in *Input) []Finding {
 		seen[o.File] = true
 	}
 	return out
+}
+
+// checkUnpack reports what other rules do not report already: the image of such a bundle is not made.
+func checkUnpack(in *Input) []Finding {
+	if in.Files == nil || in.Bundle.Annotations[registryv1.AnnotationManifests] == "" ||
+		len(checkSecondDocument(in)) > 0 || len(checkStrayFiles(in)) > 0 {
+		return nil
+	}
+	files, err := imageFiles(in.Files)
+	if err != nil {
+		return nil // then the bundle could not be read in the first place, or is too large
+	}
+	_, err = bundles.Unpack(files, in.Bundle.Annotations)
+	if err == nil {
+		return nil
+	}
+	return []Finding{{Message: strings.TrimPrefix(err.Error(), bundles.ErrNotBundle.Error()+": ")}}
+}
+
+// imageFiles are the files that an image of the bundle has: all that are not hidden.
+func imageFiles(files fs.FS) (map[string][]byte, error) {
+	out, left := map[string][]byte{}, bundles.MaxBytes
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name != "." && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			return nil
+		}
+		text, err := readFile(files, name)
+		if left -= len(text); err == nil && left < 0 {
+			err = bundles.ErrTooLarge
+		}
+		out[name] = text
+		return err
+	})
+	return out, err
 }
 
 func checkBundleSize(in *Input) []Finding {

@@ -12,6 +12,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
@@ -25,8 +27,10 @@ func webhookRules() []Rule {
 		Why: "With `failurePolicy: Fail` (which is the default) and one replica, the API server refuses every " +
 			"matching write while the Pod " +
 			"restarts, moves to another node or is upgraded. For kinds of others this is an " +
-			"error, for the operator's own kinds a warning.",
-		Fix: "Run two replicas with a PodDisruptionBudget. Or set `failurePolicy: Ignore`, and have the operator " +
+			"error; for the operator's own kinds, and where `objectSelector` takes only objects that have a label for " +
+			"it, a warning.",
+		Fix: "Run two replicas with a PodDisruptionBudget. Or restrict the webhook by `objectSelector` to objects " +
+			"with a label that users set for it. Or set `failurePolicy: Ignore`, and have the operator " +
 			"repeat the check when it reconciles.",
 	}, {
 		ID: "webhook-timeout", Title: "A webhook has too long a time-out, or none", Severity: Warning,
@@ -141,10 +145,22 @@ func checkFailClosed(w webhook) problem {
 	}
 	p := problem{Warning, fmt.Sprintf("fails closed, and deployment %s has one replica", w.DeploymentName),
 		[]any{"failurePolicy"}}
-	if !w.own() {
+	switch {
+	case w.own():
+	case w.optsIn():
+		p.message += ": it stops writes to objects with its labels, also of kinds that are not the operator's own"
+	default:
 		p.severity, p.message = Error, p.message+": it stops writes to kinds that are not the operator's own"
 	}
 	return p
+}
+
+// optsIn says whether the webhook is called for no object but those that have a label for it. A selector that only
+// excludes objects leaves all others. OLM has no selector of namespaces for webhooks: it takes those of the
+// OperatorGroup.
+func (w webhook) optsIn() bool {
+	selector, err := metav1.LabelSelectorAsSelector(w.ObjectSelector)
+	return w.ObjectSelector != nil && err == nil && !selector.Matches(labels.Set{})
 }
 
 func checkTimeout(w webhook) problem {

@@ -26,6 +26,23 @@ func TestWebhooks(t *testing.T) {
 		"fails closed for others": {"webhook-fail-closed", rules("apps", "CREATE", "deployments", "*"),
 			[]string{"error: webhook w.example.com fails closed, and deployment echo-operator has one replica: it " +
 				"stops writes to kinds that are not the operator's own"}},
+		"fails closed for what has a label": {"webhook-fail-closed", rules("apps", "CREATE", "deployments", "*") +
+			"objectSelector: {matchLabels: {a: b}}\n",
+			[]string{"warning: webhook w.example.com fails closed, and deployment echo-operator has one replica: it " +
+				"stops writes to objects with its labels, also of kinds that are not the operator's own"}},
+		"fails closed for what has a label of some value": {"webhook-fail-closed",
+			rules("apps", "CREATE", "deployments", "*") +
+				"objectSelector: {matchExpressions: [{key: a, operator: Exists}]}\n",
+			[]string{"warning: webhook w.example.com fails closed, and deployment echo-operator has one replica: it " +
+				"stops writes to objects with its labels, also of kinds that are not the operator's own"}},
+		"fails closed for what lacks a label": {"webhook-fail-closed", rules("apps", "CREATE", "deployments", "*") +
+			"objectSelector: {matchExpressions: [{key: a, operator: DoesNotExist}]}\n",
+			[]string{"error: webhook w.example.com fails closed, and deployment echo-operator has one replica: it " +
+				"stops writes to kinds that are not the operator's own"}},
+		"fails closed for all objects": {"webhook-fail-closed", rules("apps", "CREATE", "deployments", "*") +
+			"objectSelector: {}\n",
+			[]string{"error: webhook w.example.com fails closed, and deployment echo-operator has one replica: it " +
+				"stops writes to kinds that are not the operator's own"}},
 		"fails open": {"webhook-fail-closed", own + "failurePolicy: Ignore\n", nil},
 		"blocks what it runs as": {"webhook-blocks-itself", rules("'', apps", "CREATE", "pods, deployments", "*"),
 			[]string{"error: webhook w.example.com has to approve deployments, pods, those of its own operator " +

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/untrusted"
 )
@@ -57,19 +58,19 @@ func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][
 		return nil, fmt.Errorf("read bundle: %w", err)
 	}
 	var objects [][]byte
-	for _, name := range b.manifestFiles() {
-		if !isManifest(path.Base(name)) {
+	for _, name := range b.ManifestFiles() {
+		if !bundles.IsManifest(path.Base(name)) || strings.HasPrefix(path.Base(name), ".") {
 			continue
 		}
-		object, err := readManifest(b.files[name])
+		object, err := readManifest(b.Files[name])
 		if err != nil {
 			return nil, fmt.Errorf("read bundle %s: manifest %s: %w", image, name, err)
 		}
 		objects = append(objects, object)
-		delete(b.files, name) // it may be large
+		delete(b.Files, name) // it may be large
 	}
 	if len(objects) == 0 {
-		return nil, fmt.Errorf("%w: image %s has no manifests in %s", ErrNotBundle, image, b.manifests)
+		return nil, fmt.Errorf("%w: image %s has no manifests in %s", ErrNotBundle, image, b.Manifests)
 	}
 	return objects, nil
 }
@@ -101,9 +102,9 @@ func (c *Client) Bundle(ctx context.Context, image string, a Access) (fs.FS, str
 		return nil, "", fmt.Errorf("read bundle: %w", err)
 	}
 	var files txtar.Archive
-	for _, name := range slices.Sorted(maps.Keys(b.files)) {
+	for _, name := range slices.Sorted(maps.Keys(b.Files)) {
 		if !strings.HasPrefix(path.Base(name), ".") {
-			files.Files = append(files.Files, txtar.File{Name: name, Data: b.files[name]})
+			files.Files = append(files.Files, txtar.File{Name: name, Data: b.Files[name]})
 		}
 	}
 	out, err := txtar.FS(&files)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
@@ -43,7 +44,7 @@ var (
 	// ErrBadSource says that a source or reference is not written as it must be.
 	ErrBadSource = errors.New("bad source")
 	// ErrNotBundle says that a directory or an image is no registry+v1 bundle.
-	ErrNotBundle = errors.New("not a registry+v1 bundle")
+	ErrNotBundle = bundles.ErrNotBundle
 )
 
 // Source says where a catalog is: exactly one of Image and Directory is set.

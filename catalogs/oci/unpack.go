@@ -4,7 +4,6 @@
 package oci
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -13,35 +12,21 @@ import (
 	"io"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	yamlv3 "go.yaml.in/yaml/v3"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/untrusted"
 )
-
-// annotationsFile is what OLM's unpacker (util/cpb of OLM) looks for. It walks the whole image, takes the last file of
-// that name, and copies the folder that the file names. Labels of the image mean nothing to it.
-const annotationsFile = "annotations.yaml"
-
-// mounted are the folders over which the runtime, or OLM's Job, may mount something: what the image has there is not
-// what the unpacker finds.
-var mounted = []string{"dev", "proc", "sys", "etc", "run", "var", "bundle", "util"}
 
 // unpacked is what OLM's unpacker takes from a bundle image.
 type unpacked struct {
 	// digest is that of what the reference names, which may be an index.
 	digest string
-	// manifests is the folder of the manifests.
-	manifests string
-	// files are those in that folder and in that of annotations.yaml, by their names in the image.
-	files map[string][]byte
+	bundles.Unpacked
 }
 
 // unpack reads the image of a bundle as OLM's unpacker does, on whatever node. An image of which that cannot be told
@@ -68,7 +53,7 @@ func (c *Client) unpack(ctx context.Context, image string, a Access) (*unpacked,
 	}
 	sums := b.sums()
 	for _, p := range platforms[1:] {
-		name, err := c.difference(b.manifests, sums, p.image)
+		name, err := c.difference(b.Manifests, sums, p.image)
 		if err != nil {
 			return nil, fmt.Errorf("image %s%s: %w", image, p.suffix(), err)
 		}
@@ -147,8 +132,8 @@ func platformImages(found *remote.Descriptor) ([]platformImage, error) {
 // sums are the digests of the manifests and of annotations.yaml.
 func (b *unpacked) sums() map[string][sha256.Size]byte {
 	out := map[string][sha256.Size]byte{}
-	for name, content := range b.files {
-		if decides(name, b.manifests) {
+	for name, content := range b.Files {
+		if decides(name, b.Manifests) {
 			out[name] = sha256.Sum256(content)
 		}
 	}
@@ -157,7 +142,7 @@ func (b *unpacked) sums() map[string][sha256.Size]byte {
 
 // decides tells whether OLM reads a file.
 func decides(name, manifests string) bool {
-	return path.Base(name) == annotationsFile || strings.HasPrefix(name, manifests+"/")
+	return path.Base(name) == bundles.AnnotationsName || strings.HasPrefix(name, manifests+"/")
 }
 
 // difference names a file that an image does not have in common with the one that has these sums; empty where there is
@@ -238,139 +223,9 @@ func unpackFiles(img v1.Image, walk func(v1.Image, func(string, io.Reader) error
 	if err != nil {
 		return nil, err
 	}
-	return bundleIn(all, config.Config.Labels)
-}
-
-// bundleIn finds the bundle among all files of an image.
-func bundleIn(all map[string][]byte, labels map[string]string) (*unpacked, error) {
-	var found []string
-	for name := range all {
-		if path.Base(name) == annotationsFile {
-			found = append(found, name)
-		}
-	}
-	slices.Sort(found)
-	switch len(found) {
-	case 0:
-		return nil, fmt.Errorf("%w: it has no file %s", ErrNotBundle, annotationsFile)
-	case 1:
-	default:
-		return nil, fmt.Errorf("%w: it has %d files %s (%s): OLM takes one of them; leave only that of the bundle",
-			ErrNotBundle, len(found), annotationsFile, strings.Join(found[:2], ", "))
-	}
-	manifests, err := manifestsFolder(all[found[0]])
+	found, err := bundles.Unpack(all, config.Config.Labels)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", found[0], err)
+		return nil, err
 	}
-	if label := labels[manifestsLabel]; label != "" && clean(label) != manifests {
-		return nil, fmt.Errorf("%w: its label %s says %q, but %s says %q, which is what OLM takes; make them the same",
-			ErrNotBundle, manifestsLabel, label, found[0], manifests)
-	}
-	b := &unpacked{manifests: manifests, files: map[string][]byte{found[0]: all[found[0]]}}
-	metadata := path.Dir(found[0])
-	for name, content := range all {
-		if strings.HasPrefix(name, manifests+"/") || strings.HasPrefix(name, metadata+"/") {
-			b.files[name] = content
-		}
-	}
-	return b, b.checkManifests()
-}
-
-// manifestsFolder reads annotations.yaml with the library that the unpacker has: others read unusual documents in
-// another way.
-func manifestsFolder(annotations []byte) (string, error) {
-	if err := untrusted.CheckYAML(annotations); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNotBundle, err)
-	}
-	var in struct {
-		Annotations map[string]string `yaml:"annotations"`
-	}
-	if err := yamlv3.Unmarshal(annotations, &in); err != nil {
-		return "", fmt.Errorf("%w: decode: %w", ErrNotBundle, err)
-	}
-	folder := in.Annotations[manifestsLabel]
-	if folder == "" {
-		return "", fmt.Errorf("%w: it lacks %s", ErrNotBundle, manifestsLabel)
-	}
-	cleaned := clean(folder)
-	first, _, _ := strings.Cut(cleaned, "/")
-	if cleaned == "" || slices.Contains(strings.Split(folder, "/"), "..") || slices.Contains(mounted, first) {
-		return "", fmt.Errorf("%w: the manifests cannot be in the folder %q", ErrNotBundle, folder)
-	}
-	return cleaned, nil
-}
-
-// notInKey are the characters that OLM replaces in the names of files.
-var notInKey = regexp.MustCompile("[^-A-Za-z0-9_.]")
-
-// checkManifests refuses what OLM takes for a manifest and others do not: it reads every file, whatever its name is.
-func (b *unpacked) checkManifests() error {
-	keys := map[string]string{}
-	for _, name := range b.manifestFiles() {
-		base := path.Base(name)
-		key := notInKey.ReplaceAllString(base, "-")
-		if other := keys[key]; other != "" {
-			return fmt.Errorf("%w: OLM takes only one of the files %s and %s: rename one", ErrNotBundle, other, name)
-		}
-		keys[key] = name
-		if isManifest(base) {
-			if err := checkManifest(name, b.files[name]); err != nil {
-				return err
-			}
-			continue
-		}
-		if untrusted.CheckYAML(b.files[name]) != nil || isObject(b.files[name]) {
-			return fmt.Errorf("%w: OLM takes the file %s for a manifest: rename it to end in .yaml, or remove it",
-				ErrNotBundle, name)
-		}
-	}
-	return nil
-}
-
-// checkManifest refuses a manifest that OLM reads in another way. What is too dangerous to decode is not decoded as OLM
-// does it.
-func checkManifest(name string, content []byte) error {
-	if !utilyaml.IsJSONBuffer(content) {
-		if err := untrusted.CheckYAML(content); err != nil {
-			return fmt.Errorf("%w: manifest %s: %w", ErrNotBundle, name, err)
-		}
-	}
-	if isObject(content) != hasKind(content) {
-		return fmt.Errorf("%w: OLM reads the manifest %s in another way than Bellwether: keep one YAML document in "+
-			"it, and nothing before that", ErrNotBundle, name)
-	}
-	return nil
-}
-
-// manifestFiles are the files directly in the folder of the manifests, sorted.
-func (b *unpacked) manifestFiles() []string {
-	var out []string
-	for name := range b.files {
-		if path.Dir(name) == b.manifests {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-func isManifest(base string) bool {
-	return !strings.HasPrefix(base, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(base))
-}
-
-// hasKind tells whether a manifest is an object, as it is read here.
-func hasKind(content []byte) bool {
-	var object struct{ Kind any }
-	if utilyaml.IsJSONBuffer(content) {
-		return json.Unmarshal(content, &object) == nil && object.Kind != nil
-	}
-	converted, err := untrusted.ToJSON(content)
-	return err == nil && json.Unmarshal(converted, &object) == nil && object.Kind != nil
-}
-
-// isObject tells whether OLM reads a file as an object.
-func isObject(content []byte) bool {
-	var object struct{ Kind any }
-	err := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 30).Decode(&object)
-	return err == nil && object.Kind != nil
+	return &unpacked{Unpacked: *found}, nil
 }

@@ -82,18 +82,29 @@ func (r Report) Changed() bool {
 }
 
 // Compile compiles the ladders in dir into the folder out, which is made if it is not there. Errors are joined over the
-// packages; they wrap those of packages compile, ladder and oci. If there is any, out is as it was.
-func Compile(ctx context.Context, dir, out string, o Options) (Report, error) {
+// packages; they wrap those of packages compile, ladder and oci. If there is any, out is as it was, and is not made.
+func Compile(ctx context.Context, dir, out string, o Options) (report Report, err error) {
 	ladders, err := LoadAll(dir)
 	if err != nil {
 		return Report{}, err
 	}
+	made := missingFolders(out)
 	stage, err := createStage(out, o.Check)
+	defer func() {
+		_ = os.RemoveAll(stage)
+		if err != nil {
+			removeEmpty(made)
+		}
+	}()
 	if err != nil {
 		return Report{}, err
 	}
-	defer func() { _ = os.RemoveAll(stage) }()
 	c := &compiler{Options: o, dir: dir, out: out, stage: stage}
+	return c.run(ctx, ladders)
+}
+
+// run compiles all ladders, and brings what has changed to the output folder.
+func (c *compiler) run(ctx context.Context, ladders []*ladder.File) (Report, error) {
 	report, err := c.compileAll(ctx, ladders)
 	if err != nil {
 		return Report{}, err
@@ -104,11 +115,31 @@ func Compile(ctx context.Context, dir, out string, o Options) (Report, error) {
 	}
 	report.Packages = append(report.Packages, gone...)
 	slices.SortFunc(report.Packages, func(a, b Package) int { return strings.Compare(a.Name, b.Name) })
-	if o.Check {
+	if c.Check {
 		return report, nil
 	}
-	o.Bundles.prune(o.Now)
+	c.Bundles.prune(c.Now)
 	return report, c.publish(report)
+}
+
+// missingFolders are those that have to be made for a folder, itself first.
+func missingFolders(dir string) []string {
+	var out []string
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			return out
+		}
+		out = append(out, at)
+	}
+}
+
+// removeEmpty removes folders that were made for nothing, the innermost first.
+func removeEmpty(folders []string) {
+	for _, dir := range folders {
+		if os.Remove(dir) != nil {
+			return
+		}
+	}
 }
 
 // createStage makes the folder in which everything is written first: in the same file system as the output, and
@@ -423,25 +454,71 @@ func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
-// publish moves what has changed from the stage to its place, file by file: packages do not depend on each other.
+// publish moves what has changed from the stage to its place, file by file: packages do not depend on each other. If one
+// cannot be moved, those before it are as they were.
 func (c *compiler) publish(r Report) error {
+	var undo []func()
 	for _, p := range r.Packages {
-		target := filepath.Join(c.out, p.File)
-		switch {
-		case p.Removed:
-			if err := os.Remove(target); err != nil {
-				return fmt.Errorf("remove package %q: %w", p.Name, err)
-			}
-			_ = os.Remove(filepath.Dir(target)) // It stays if it contains other files.
-		case p.Changed:
-			//nolint:gosec // a catalog is there to be read
-			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-				return fmt.Errorf("write package %q: %w", p.Name, err)
-			}
-			if err := os.Rename(filepath.Join(c.stage, p.File), target); err != nil {
-				return fmt.Errorf("write package %q: %w", p.Name, err)
-			}
+		if !p.Changed {
+			continue
 		}
+		back, err := c.publishPackage(p)
+		if err != nil {
+			for _, f := range slices.Backward(undo) {
+				f()
+			}
+			return err
+		}
+		undo = append(undo, back)
 	}
 	return nil
+}
+
+// publishPackage moves the file of a package to its place, or removes it, and returns what undoes that.
+func (c *compiler) publishPackage(p Package) (undo func(), err error) {
+	target := filepath.Join(c.out, p.File)
+	made := missingFolders(filepath.Dir(target))
+	former := filepath.Join(c.stage, p.Name+".former")
+	undo = func() {
+		if os.Rename(former, target) != nil {
+			_ = os.Remove(target)
+			removeEmpty(made)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // a catalog is there to be read
+		return nil, fmt.Errorf("write package %q: %w", p.Name, err)
+	}
+	if p.Removed {
+		if err := os.Rename(target, former); err != nil {
+			return nil, fmt.Errorf("remove package %q: %w", p.Name, err)
+		}
+		folder := filepath.Dir(target)
+		_ = os.Remove(folder) // It stays if it contains other files.
+		return func() {
+			_ = os.MkdirAll(folder, 0o755) //nolint:gosec // a catalog is there to be read
+			undo()
+		}, nil
+	}
+	// The former file keeps its place until the new one takes it.
+	if err := linkOrCopy(target, former); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("write package %q: %w", p.Name, err)
+	}
+	if err := os.Rename(filepath.Join(c.stage, p.File), target); err != nil {
+		removeEmpty(made)
+		return nil, fmt.Errorf("write package %q: %w", p.Name, err)
+	}
+	return undo, nil
+}
+
+// linkOrCopy gives a file another name; where the file system has no such links, it copies the file.
+func linkOrCopy(from, to string) error {
+	if err := os.Link(from, to); err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	return replaceFileWith(to, f)
 }

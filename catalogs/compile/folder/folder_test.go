@@ -257,6 +257,46 @@ func TestFailureChangesNothing(t *testing.T) {
 	}
 }
 
+// A compilation that fails leaves nothing behind: no output folder, and none of the packages that were written before
+// another one could not be.
+func TestFailureLeavesNothingBehind(t *testing.T) {
+	dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 2})
+	parent := t.TempDir()
+	edit(t, dir, "operator-001", func(l *ladder.Ladder) error { l.Icon = "icon.exe"; return nil })
+	if _, err := folder.Compile(t.Context(), dir, filepath.Join(parent, "new", "out"), options); err == nil {
+		t.Fatal("it compiles with an icon that is none")
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+
+	edit(t, dir, "operator-001", func(l *ladder.Ladder) error { l.Icon = ""; return nil })
+	mustCompile(t, dir, out, options)
+	before := files(t, out)
+	for _, name := range []string{"operator-000", "operator-001"} {
+		edit(t, dir, name, func(l *ladder.Ladder) error {
+			return l.Deprecate(ladder.Deprecation{Channel: "stable", Message: "changed"})
+		})
+	}
+	blocked := options
+	blocked.Parallel = 1
+	blocked.Progress = func(done, total int) {
+		second := filepath.Join(out, "operator-001", "catalog.json")
+		if done == total {
+			if err := errors.Join(os.Remove(second), os.MkdirAll(filepath.Join(second, "blocked"), 0o750)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := folder.Compile(t.Context(), dir, out, blocked); err == nil {
+		t.Fatal("a file took the place of a folder")
+	}
+	delete(before, filepath.Join("operator-001", "catalog.json"))
+	if diff := cmp.Diff(before, files(t, out)); diff != "" {
+		t.Errorf("operator-000 has changed, or something was left behind:\n%s", diff)
+	}
+}
+
 func TestDeprecatedPackageCanBeRemoved(t *testing.T) {
 	dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 1})
 	edit(t, dir, "operator-001", func(l *ladder.Ladder) error {
