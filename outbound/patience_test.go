@@ -33,8 +33,9 @@ func (hangs) Close() error { return nil }
 
 // TestAServerThatHangsCostsOneWait has a server that takes requests and does not answer, or not to the end.
 func TestAServerThatHangsCostsOneWait(t *testing.T) {
+	const ping = "http://prometheus.example.com/ping"
 	for name, answer := range map[string]transport{
-		"no answer": func(r *http.Request) (*http.Response, error) {
+		"no answer to the ping either": func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		},
@@ -44,7 +45,7 @@ func TestAServerThatHangsCostsOneWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := outbound.Client(outbound.Patient(answer, 5*time.Second), 1000)
+				client := outbound.Client(outbound.Patient(answer, 5*time.Second, ping), 1000)
 				began := time.Now()
 				for range 3 {
 					if err := get(t.Context(), client); !errors.Is(err, outbound.ErrNoAnswer) ||
@@ -70,7 +71,7 @@ func TestPatienceIsAboutTheServer(t *testing.T) {
 			case <-r.Context().Done():
 				return nil, r.Context().Err()
 			}
-		}), 5*time.Second), 1000)
+		}), 5*time.Second, ""), 1000)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := get(ctx, client); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, outbound.ErrNoAnswer) {
@@ -82,8 +83,49 @@ func TestPatienceIsAboutTheServer(t *testing.T) {
 	})
 }
 
+// TestASlowServerIsWaitedFor has a query that takes longer than a server that hangs is waited for.
+func TestASlowServerIsWaitedFor(t *testing.T) {
+	const ping = "http://prometheus.example.com/ping"
+	slow := transport(func(r *http.Request) (*http.Response, error) {
+		answer := &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("yes"))}
+		if r.URL.String() == ping {
+			if r.Header.Get("Authorization") != "Basic YW5uYTpzZWNyZXQ=" {
+				return nil, errors.New("no credentials")
+			}
+			answer.StatusCode = http.StatusServiceUnavailable
+			return answer, nil
+		}
+		select {
+		case <-time.After(20 * time.Second):
+			return answer, nil
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	})
+	for ping, want := range map[string]error{ping: nil, "": outbound.ErrNoAnswer} {
+		t.Run("ping "+ping, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := outbound.Client(outbound.Patient(slow, 5*time.Second, ping), 1000)
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				for range 2 {
+					if err := get(ctx, client); !errors.Is(err, want) {
+						t.Fatalf("error %v, want %v", err, want)
+					}
+					ctx = t.Context()
+				}
+				short, stop := context.WithTimeout(t.Context(), 10*time.Second)
+				defer stop()
+				if err := get(short, client); want == nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("error %v, want that of the caller", err)
+				}
+			})
+		})
+	}
+}
+
 func get(ctx context.Context, client *http.Client) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://prometheus.example.com", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://anna:secret@prometheus.example.com", nil)
 	if err != nil {
 		return err
 	}

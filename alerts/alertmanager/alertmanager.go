@@ -97,7 +97,7 @@ func (e Endpoint) Client() (*Client, error) {
 		return nil, fmt.Errorf("connect to Alertmanager: %w", err)
 	}
 	if e.Patience > 0 {
-		transport = outbound.Patient(transport, e.Patience)
+		transport = outbound.Patient(transport, e.Patience, "")
 	}
 	plain := outbound.Client(transport, maxAnswer)
 	server := openapi.NewWithClient(

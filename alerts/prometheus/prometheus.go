@@ -32,8 +32,9 @@ type Endpoint struct {
 	// CAFile the certificates of the authority that signed the server's. Empty: no
 	// token, and the authorities of the system.
 	TokenFile, CAFile string
-	// Patience is how long to wait for an answer. After a server has not answered once, further requests of the client
-	// fail at once. 0: as long as the context of each request permits.
+	// Patience is how long to wait for a sign of life of the server: an answer, or one to a query that costs nothing. A
+	// query of a server that lives may take as long as its context permits. After a server has given no sign of life once,
+	// further requests of the client fail at once. 0: as long as the context of each request permits.
 	Patience time.Duration
 }
 
@@ -59,7 +60,7 @@ func (e Endpoint) Client() (*Client, error) {
 		return nil, fmt.Errorf("connect to Prometheus: %w", err)
 	}
 	if e.Patience > 0 {
-		transport = outbound.Patient(transport, e.Patience)
+		transport = outbound.Patient(transport, e.Patience, address.JoinPath("api/v1/query").String()+"?query=1")
 	}
 	client, err := api.NewClient(api.Config{Address: e.URL, Client: outbound.Client(transport, maxAnswer)})
 	if err != nil {

@@ -374,14 +374,14 @@ func (r Report) since(at *time.Time) string {
 }
 
 // clock writes a time with its time zone, since the hour in which clocks are set back
-// is there twice.
+// is there twice: "2026-11-21 12:00Z" in UTC, as all commands write it, and "2026-11-21 13:00 CET" elsewhere.
 func (r Report) clock(at time.Time) string { return clock(at, r.zone) }
 
 func (in Input) clock(at time.Time) string { return clock(at, in.Zone) }
 
 func clock(at time.Time, zone *time.Location) string {
-	if zone == nil {
-		zone = time.UTC
+	if zone == nil || zone.String() == time.UTC.String() {
+		return at.UTC().Format("2006-01-02 15:04Z")
 	}
 	return at.In(zone).Format("2006-01-02 15:04 MST")
 }

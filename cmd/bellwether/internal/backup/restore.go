@@ -23,6 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
 // source is a backup in a store.
@@ -156,7 +157,7 @@ func (a *app) verify(ctx context.Context, s *source) error {
 		return err
 	}
 	a.Step("%d objects of %s, taken %s, are as they were written. %s", m.Objects(), m.Bundle,
-		m.TakenAt.UTC().Format("2006-01-02 15:04:05 UTC"), how)
+		term.Instant(m.TakenAt), how)
 	return nil
 }
 

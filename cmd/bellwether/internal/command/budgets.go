@@ -39,7 +39,8 @@ func (o *PrometheusFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("prometheus-ca-file")
 }
 
-// QueryTimeout bounds all queries of one command to one server, and Patience one query. After a server has not answered
+// QueryTimeout bounds all queries of one command to one server, and Patience the time without a sign of life of the
+// server, so that a query may take longer than that. After a server has not answered
 // one in time, the others fail at once.
 const (
 	QueryTimeout = 30 * time.Second

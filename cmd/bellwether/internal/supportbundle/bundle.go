@@ -142,7 +142,7 @@ func (i Index) Markdown() string {
 			"like a credential is replaced by `%s`, and so are the values of environment variables. Look "+
 			"through the files before you pass them on: names of clusters, hosts and people are in there.\n\n"+
 			"## What is missing\n\n",
-		i.Created.UTC().Format("2006-01-02 15:04:05 UTC"), i.Version, redact.Removed)
+		i.Created.UTC().Format("2006-01-02 15:04:05Z"), i.Version, redact.Removed)
 	if len(i.Missing) == 0 {
 		out.WriteString("Nothing.\n")
 	}
