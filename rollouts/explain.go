@@ -68,8 +68,8 @@ func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 
 func (p *pass) explainBlock(status v1alpha1.OperatorRolloutStatus) string {
 	c := status.Clusters
-	return fmt.Sprintf("%s is blocked: %s; nobody else is admitted, %s updated before; lift the block in the catalog, or "+
-		"let the ManagedOperator ask for another version", p.in.Rollout.Spec.Release.Version, p.in.Rollout.Spec.Blocked,
+	return fmt.Sprintf("%s is blocked: %s; nobody else is admitted, %s updated before; lift the block in the catalog, "+
+		"or let the ManagedOperator ask for another version", p.in.Rollout.Spec.Release.Version, p.in.Rollout.Spec.Blocked,
 		phrase.Part(c.Succeeded, c.Total-c.Removed, "cluster"))
 }
 
@@ -153,7 +153,9 @@ func (s *waveState) explainProgress(w v1alpha1.WaveStatus) string {
 }
 
 // updatedOf counts the clusters of a wave that are updated: "0 of 1 cluster".
-func updatedOf(w v1alpha1.WaveStatus) string { return phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster") }
+func updatedOf(w v1alpha1.WaveStatus) string {
+	return phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster")
+}
 
 // explainUnready names the clusters that are in their grace, and says when the
 // first of them counts as failed.
@@ -208,8 +210,7 @@ func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 		}
 		if w.VerifiedAt != nil && was.VerifiedAt == nil && w.Total > 0 {
 			events = append(events, Event{Reason: "WaveVerified", Message: fmt.Sprintf(
-				"wave %s: %d of %d clusters updated, %d failed, %d deferred", w.Name, w.Succeeded, w.Total-w.Removed,
-				w.Failed, w.Deferred)})
+				"wave %s: %s updated, %d failed, %d deferred", w.Name, updatedOf(w), w.Failed, w.Deferred)})
 		}
 	}
 	return events
