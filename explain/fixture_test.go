@@ -68,7 +68,7 @@ func operator() *v1alpha1.ManagedOperator {
 	o.Spec.ClusterSelector = metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	o.Status.Target = &v1alpha1.TargetVersion{Version: "1.1.0", Bundle: "echo-operator.v1.1.0", Channel: "stable"}
 	o.Status.Clusters = v1alpha1.ClusterCounts{Selected: 1, Updated: 1, Ready: 1}
-	set(&o.Status.Conditions, v1alpha1.ConditionReady, true, v1alpha1.ReasonSucceeded, "1 of 1 clusters run 1.1.0")
+	set(&o.Status.Conditions, v1alpha1.ConditionReady, true, v1alpha1.ReasonSucceeded, "1 of 1 cluster run 1.1.0")
 	return o
 }
 
@@ -81,11 +81,11 @@ func rollout() *v1alpha1.OperatorRollout {
 			Soak:     &metav1.Duration{Duration: 10 * time.Minute},
 			Deadline: &metav1.Duration{Duration: 10 * time.Minute}}}}}
 	r.Status.Phase, r.Status.PlanHash, r.Status.ReleaseHash = v1alpha1.RolloutSucceeded, "plan", release("1.1.0").Hash()
-	r.Status.Message = "1 of 1 clusters updated"
+	r.Status.Message = "1 of 1 cluster updated"
 	r.Status.Clusters = v1alpha1.WaveCounts{Total: 1, Succeeded: 1}
 	r.Status.Waves = []v1alpha1.WaveStatus{{Name: "prod", Phase: v1alpha1.WaveVerified, VerifiedAt: agoPtr(time.Minute),
 		UpdatedAt: agoPtr(2 * time.Minute), WaveCounts: r.Status.Clusters}}
-	set(&r.Status.Conditions, v1alpha1.ConditionReady, true, v1alpha1.ReasonSucceeded, "1 of 1 clusters updated")
+	set(&r.Status.Conditions, v1alpha1.ConditionReady, true, v1alpha1.ReasonSucceeded, "1 of 1 cluster updated")
 	return r
 }
 

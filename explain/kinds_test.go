@@ -95,7 +95,7 @@ func TestOtherKinds(t *testing.T) {
 			offline(in)
 			in.rollout.Status.Waves[0].VerifiedAt, in.rollout.Status.Waves[0].Phase = nil, v1alpha1.WaveUpdating
 			in.rollout.Status.Phase = v1alpha1.RolloutProgressing
-			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonProgressing, "wave prod: 0 of 1 clusters updated")
+			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonProgressing, "wave prod: 0 of 1 cluster updated")
 		}, Waiting, v1alpha1.ReasonAgentOffline, "everything that is shown about cluster prod-1"},
 		"cluster with a failed operator": {failed, Failed, v1alpha1.ReasonCSVFailed, "bellwether why prod-1 echo -n " +
 			"fleet"},

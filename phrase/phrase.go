@@ -25,7 +25,9 @@ func Count[N int | int32 | int64](n N, noun string) string {
 }
 
 // Part returns a part of a count with its noun, such as "0 of 1 cluster" or "2 of 3 clusters".
-func Part[N int | int32 | int64](n, of N, noun string) string { return fmt.Sprintf("%d of %s", n, Count(of, noun)) }
+func Part[N int | int32 | int64](n, of N, noun string) string {
+	return fmt.Sprintf("%d of %s", n, Count(of, noun))
+}
 
 // First joins at most so many items, and counts the others: "a, b and 3 more".
 func First(items []string, most int) string {

@@ -153,7 +153,9 @@ func (s *waveState) explainProgress(w v1alpha1.WaveStatus) string {
 }
 
 // updatedOf counts the clusters of a wave that are updated: "0 of 1 cluster".
-func updatedOf(w v1alpha1.WaveStatus) string { return phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster") }
+func updatedOf(w v1alpha1.WaveStatus) string {
+	return phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster")
+}
 
 // explainUnready names the clusters that are in their grace, and says when the
 // first of them counts as failed.
@@ -208,8 +210,7 @@ func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 		}
 		if w.VerifiedAt != nil && was.VerifiedAt == nil && w.Total > 0 {
 			events = append(events, Event{Reason: "WaveVerified", Message: fmt.Sprintf(
-				"wave %s: %d of %d clusters updated, %d failed, %d deferred", w.Name, w.Succeeded, w.Total-w.Removed,
-				w.Failed, w.Deferred)})
+				"wave %s: %s updated, %d failed, %d deferred", w.Name, updatedOf(w), w.Failed, w.Deferred)})
 		}
 	}
 	return events

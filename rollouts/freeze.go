@@ -36,8 +36,8 @@ func (p *pass) freeze() Decision {
 	d.Actions = p.misplaced(assigned)
 	// A view from a cache could miss a label that another pass has written.
 	if len(d.Actions) > 0 || !p.in.Live {
-		status.Message = fmt.Sprintf("freezing the membership: %d of %d clusters have their wave",
-			len(writable)-len(d.Actions), len(p.selected))
+		status.Message = fmt.Sprintf("freezing the membership: %s assigned to a wave",
+			phrase.Part(len(writable)-len(d.Actions), len(p.selected), "cluster"))
 		if len(held) > 0 {
 			status.Message = phrase.Truncate(status.Message+"; "+listHeld(held, cannotBeWritten), maxMessage)
 		}
@@ -51,7 +51,7 @@ func (p *pass) freeze() Decision {
 	frozen := p.proceed()
 	frozen.Events = append([]Event{{
 		Reason:  v1alpha1.ConditionPlanned,
-		Message: fmt.Sprintf("%d clusters in %d waves", len(writable), len(p.waves)),
+		Message: phrase.Count(len(writable), "cluster") + " in " + phrase.Count(len(p.waves), "wave"),
 	}}, frozen.Events...)
 	return frozen
 }

@@ -293,7 +293,7 @@ func TestClustersThatCannotBeWritten(t *testing.T) {
 		"planning leaves them out": {
 			given: func(f *fixture) { f.unplanned(); f.refuseWrites(3) },
 			want: "Assign a to one, Assign b to one, Assign c to two, Pending: freezing the membership: 0 of 4 " +
-				"clusters have their wave; 1 cluster cannot be written to (d): quota exceeded",
+				"clusters assigned to a wave; 1 cluster cannot be written to (d): quota exceeded",
 		},
 		"and does not wait for them": {
 			given: func(f *fixture) { f.unplanned(0, 1, 2); f.refuseWrites(3) },

@@ -455,7 +455,7 @@ func TestNext(t *testing.T) {
 				f.succeed(0)
 			},
 			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 1 " +
-				"of 4 clusters were updated before; lift the block, or let the ManagedOperator ask " +
+				"of 4 clusters updated before; lift the block, or let the ManagedOperator ask " +
 				"for another version",
 		},
 		"blocked: clusters that stop do not abort it": {
@@ -466,7 +466,7 @@ func TestNext(t *testing.T) {
 				f.Installs[0].Stalled, f.Installs[1].Stalled = true, true
 			},
 			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 0 of " +
-				"4 clusters were updated before; lift the block, or let the ManagedOperator ask for " +
+				"4 clusters updated before; lift the block, or let the ManagedOperator ask for " +
 				"another version",
 		},
 		"unblocked: it goes on": {
@@ -543,7 +543,7 @@ func TestNext(t *testing.T) {
 				f.admit(0, 0)
 				f.Clusters = f.Clusters[1:]
 			},
-			want: "Progressing, one Updating, two Waiting: wave one: 0 of 1 clusters updated, 0 in progress",
+			want: "Progressing, one Updating, two Waiting: wave one: 0 of 1 cluster updated, 0 in progress",
 		},
 		"gone": {
 			given: func(f *fixture) {
@@ -551,12 +551,12 @@ func TestNext(t *testing.T) {
 				f.wave(0).MaxConcurrency = number(1)
 				f.Clusters, f.Installs = f.Clusters[1:], f.Installs[1:]
 			},
-			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 1 clusters updated, 1 in progress",
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 1 cluster updated, 1 in progress",
 		},
 		"planning puts every cluster into its wave": {
 			given: func(f *fixture) { f.ro.Status = v1alpha1.OperatorRolloutStatus{}; f.Installs = f.Installs[:1] },
 			want: "Assign b to one, Assign c to two, Assign d to two, Pending: freezing the membership: 1 of 4 " +
-				"clusters have their wave",
+				"clusters assigned to a wave",
 		},
 		"planned": {
 			given: func(f *fixture) { f.ro.Status = v1alpha1.OperatorRolloutStatus{ReleaseHash: "new"} },

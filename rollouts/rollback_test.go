@@ -204,7 +204,7 @@ func TestRollback(t *testing.T) {
 				f.Installs[i].Rollout = "echo-1"
 			}
 		}, want: "Assign a to rollback, Assign b to rollback, Assign c to rollback, Pending, rollback Updating: " +
-			"freezing the membership: 0 of 3 clusters have their wave"},
+			"freezing the membership: 0 of 3 clusters assigned to a wave"},
 		"as many at a time as it may": {given: func(*fixture) {},
 			want: "Progressing, rollback Updating, batch a: wave rollback: 0 of 3 clusters updated, 3 in progress"},
 		"a failure holds up no other cluster": {given: func(f *fixture) { f.done(0, false) },

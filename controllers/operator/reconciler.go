@@ -23,6 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/audit"
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
@@ -230,9 +231,9 @@ func reference(o *v1alpha1.ManagedOperator) v1alpha1.OperatorReference {
 func (r *Reconciler) reportLost(operator *v1alpha1.ManagedOperator, lost []v1alpha1.RolloutOutcome) {
 	for _, o := range lost {
 		kit.Emit(r.Events, operator, "RolloutDeleted", "Reconcile",
-			"OperatorRollout %s to %s was deleted while %s: %d of %d clusters updated, %d failed, %d deferred; its "+
-				"outcome stays in status.history", o.Name, o.Version, o.Phase, o.Clusters.Succeeded,
-			o.Clusters.Total-o.Clusters.Removed, o.Clusters.Failed, o.Clusters.Deferred)
+			"OperatorRollout %s to %s was deleted while %s: %s updated, %d failed, %d deferred; its outcome stays "+
+				"in status.history", o.Name, o.Version, o.Phase, phrase.Part(o.Clusters.Succeeded,
+				o.Clusters.Total-o.Clusters.Removed, "cluster"), o.Clusters.Failed, o.Clusters.Deferred)
 	}
 }
 

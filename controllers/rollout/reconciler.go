@@ -113,7 +113,7 @@ func plannedMessage(ro *v1alpha1.OperatorRollout) string {
 	if ro.Status.PlanHash == "" {
 		return ro.Status.Message
 	}
-	return fmt.Sprintf("%d clusters in %d waves", ro.Status.Clusters.Total, len(ro.Status.Waves))
+	return phrase.Count(ro.Status.Clusters.Total, "cluster") + " in " + phrase.Count(len(ro.Status.Waves), "wave")
 }
 
 // maxMessage keeps the message within the API's limit, whatever an API server

@@ -138,7 +138,7 @@ func badRelease() handover.Input {
 	bad := rollout("echo-2", 2, "1.1.0", v1alpha1.RolloutRolledBack, "rolled back: gate slo of wave canary failed; "+
 		"rollout echo-3 takes 1 cluster back")
 	bad.Status.EndedAt = metaAgo(4 * time.Hour)
-	back := rollout("echo-3", 3, "1.0.0", v1alpha1.RolloutProgressing, "wave canary: 0 of 1 clusters updated")
+	back := rollout("echo-3", 3, "1.0.0", v1alpha1.RolloutProgressing, "wave canary: 0 of 1 cluster updated")
 	back.CreationTimestamp, back.Status.StartedAt = *metaAgo(4 * time.Hour), metaAgo(4*time.Hour)
 	back.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-2", UID: "echo-2", Version: "1.1.0",
 		Reason: "gate slo failed", Automatic: true}
@@ -266,6 +266,8 @@ func zoned(t *testing.T) handover.Input {
 	end := time.Date(2026, 10, 25, 1, 30, 0, 0, time.UTC) // 02:30 for the second time
 	i := incident("page", ofEcho("prod-1"), 0, time.Hour)
 	i.Began, i.Ended = end.Add(-time.Hour), &end
+	in.Clusters.Items[1].Status.Conditions[0] = condition(v1alpha1.ConditionOnline, metav1.ConditionFalse,
+		v1alpha1.ReasonLeaseExpired, "the agent renewed its Lease last at 2026-10-25T00:30:00Z", 0)
 	in.Incidents.Items = []incidents.Incident{i}
 	return in
 }
@@ -279,6 +281,27 @@ func TestMarkdown(t *testing.T) {
 	for name, in := range map[string]handover.Input{"quiet": quiet(), "bad-release": badRelease(),
 		"unreachable": unreachable(), "flood": flood(), "midnight": zoned(t), "in-part": broken} {
 		t.Run(name, func(t *testing.T) { golden(t, name+".md", handover.New(in).Markdown(0)) })
+	}
+}
+
+// TestWidth: the lines of a report fit, it is the same Markdown, and its zone is the only one.
+func TestWidth(t *testing.T) {
+	const most = 120
+	for name, in := range map[string]handover.Input{"bad-release": badRelease(), "flood": flood(),
+		"midnight": zoned(t), "unreachable": unreachable()} {
+		report := handover.New(in)
+		broken, whole := report.Markdown(most), report.Markdown(0)
+		for line := range strings.Lines(broken) {
+			if columns := len([]rune(line)) - 1; columns > most {
+				t.Errorf("%s has a line of %d columns: %s", name, columns, line)
+			}
+		}
+		if diff := cmp.Diff(strings.Fields(whole), strings.Fields(broken)); diff != "" {
+			t.Errorf("%s has another text (-whole +broken):\n%s", name, diff)
+		}
+		if strings.Contains(whole, ":00Z") {
+			t.Errorf("%s has times of two zones:\n%s", name, whole)
+		}
 	}
 }
 
@@ -297,7 +320,7 @@ func TestData(t *testing.T) {
 // sample is the shift of the guide.
 func sample() handover.Input {
 	in, all := quiet(), badRelease()
-	back := rollout("echo-3", 3, "1.0.0", v1alpha1.RolloutSucceeded, "1 of 1 clusters updated")
+	back := rollout("echo-3", 3, "1.0.0", v1alpha1.RolloutSucceeded, "1 of 1 cluster updated")
 	back.Spec.Rollback = all.Rollouts.Items[2].Spec.Rollback
 	back.Status.StartedAt, back.Status.EndedAt = metaAgo(4*time.Hour), metaAgo(3*time.Hour+50*time.Minute)
 	in.Rollouts.Items = append(in.Rollouts.Items, all.Rollouts.Items[1], back)

@@ -6,6 +6,7 @@ package handover
 import (
 	_ "embed" // the template
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -63,7 +64,21 @@ func (r Report) Markdown(columns int) string {
 	if err := page.Execute(&out, d); err != nil { // the template and its data are ours
 		panic(fmt.Sprintf("write handover: %v", err))
 	}
-	return wrap(strings.TrimRight(out.String(), "\n")+"\n", columns)
+	return wrap(r.inZone(strings.TrimRight(out.String(), "\n")+"\n"), columns)
+}
+
+// instant is a time in the messages of the hub.
+var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// inZone has the times of messages in the zone of all others.
+func (r Report) inZone(text string) string {
+	return instant.ReplaceAllStringFunc(text, func(written string) string {
+		at, err := time.Parse(time.RFC3339, written)
+		if err != nil { // it only looks like one
+			return written
+		}
+		return r.clock(at)
+	})
 }
 
 // wrap breaks the lines of a report; those of an item of a list are indented.

@@ -273,7 +273,7 @@ func TestStatusWaits(t *testing.T) {
 	c := h.command(t.Context(), "rollout", "status", "echo-1", "--wait")
 	c.Stdout, c.Stderr = out, out
 	must(t, c.Start())
-	eventually(t, "the first look", func() bool { return strings.Contains(out.String(), "Updating") })
+	eventually(t, "the first look", func() bool { return strings.Contains(out.String(), "echo-1  Progressing") })
 	r.Status.Phase = v1alpha1.RolloutHalted
 	must(t, h.Status().Update(t.Context(), r))
 	_ = c.Wait() // its exit code is what is tested

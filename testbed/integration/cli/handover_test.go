@@ -153,7 +153,7 @@ func TestHandover(t *testing.T) {
 	_, err = silence(t.Context(), am, "cleo", "of others", "alertname", "NodeDown")
 	must(t, err)
 
-	args := []string{"oncall", "handover", "--prometheus", p.URL(), "--alertmanager", am.URL()}
+	args := []string{"oncall", "handover", "-o", "markdown", "--prometheus", p.URL(), "--alertmanager", am.URL()}
 	var got result
 	missing := func() string {
 		got = h.run(t, args...)

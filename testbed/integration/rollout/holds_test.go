@@ -68,5 +68,5 @@ func TestDependencyComesFirst(t *testing.T) {
 	report("1.0.0")
 	f.reaches(ro, v1alpha1.RolloutProgressing, "has version 1.0.0 there, and 2.0.0 is the least")
 	report("2.1.0")
-	f.reaches(ro, v1alpha1.RolloutSucceeded, "1 of 1 clusters updated")
+	f.reaches(ro, v1alpha1.RolloutSucceeded, "1 of 1 cluster updated")
 }

@@ -175,14 +175,14 @@ func TestSoakJudges(t *testing.T) {
 	canary.Soak, canary.UnreadyGrace = &metav1.Duration{Duration: time.Hour},
 		&metav1.Duration{Duration: 5 * time.Second}
 	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{canary, wave("prod", 2)}})
-	f.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 clusters updated")
+	f.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 cluster updated")
 	f.setReady(names[0], false)
 	f.reaches(ro, v1alpha1.RolloutHalted, "False Halted", "1 cluster failed, 0 allowed: "+names[0]+" (NotReady)")
 	if diff := cmp.Diff(names[:1], f.recorder.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
 	f.setReady(names[0], true)
-	f.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 clusters updated")
+	f.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 cluster updated")
 	f.hasEvents(ro, "WaveInterrupted", "Halted")
 	f.hasEvent(ro, "WaveInterrupted", "1 cluster is not Ready ("+names[0]+")") // the status says so for a moment only
 }

@@ -26,7 +26,8 @@ func Backups(list []v1alpha1.OperatorBackup, l term.Listing) *term.Table {
 	for i := range list {
 		b := &list[i]
 		row := []term.Cell{{Text: term.OrDash(b.Labels[v1alpha1.LabelCluster])}, {Text: b.Name},
-			term.Health(b.Status.Conditions), {Text: size(b.Status.Bytes)}, {Text: term.Age(l.Now, b.CreationTimestamp)}}
+			term.Health(b.Status.Conditions), {Text: size(b.Status.Bytes)},
+			{Text: term.Age(l.Now, b.CreationTimestamp)}}
 		if l.Wide {
 			row = append(row, term.PlainCells(string(b.Spec.Trigger), term.OrDash(b.Status.Version),
 				fmt.Sprint(b.Status.Objects), term.OrDash(b.Status.Location),

@@ -61,7 +61,7 @@ func inUseText(c *v1alpha1.OperatorCatalog, now time.Time) string {
 	}
 	text := c.Status.Digest
 	if c.Status.LastReadTime != nil {
-		text += ", read " + term.Age(now, *c.Status.LastReadTime) + " ago"
+		text += ", unchanged for " + term.Age(now, *c.Status.LastReadTime)
 	}
 	if from := c.Status.Source; from != nil && *from != c.Spec.Source {
 		text += " from " + sourceOf(*from)
@@ -203,18 +203,18 @@ func blockedText(list []v1alpha1.BlockedVersion) term.Cell {
 
 // Catalogs is the table of catalogs.
 func Catalogs(list []v1alpha1.OperatorCatalog, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"NAME", "STATE", "PACKAGES", "BLOCKED", "READ", "SOURCE"}}
+	t := &term.Table{Header: []string{"NAME", "STATE", "PACKAGES", "BLOCKED", "CHANGED", "SOURCE"}}
 	if l.Wide {
 		t.Header = append(t.Header, "DIGEST", "MESSAGE")
 	}
 	for i := range list {
 		c := &list[i]
-		read := "-"
+		changed := "-" // a digest that is read again leaves the time as it is
 		if c.Status.LastReadTime != nil {
-			read = term.Age(l.Now, *c.Status.LastReadTime) + " ago"
+			changed = term.Age(l.Now, *c.Status.LastReadTime) + " ago"
 		}
 		row := []term.Cell{{Text: c.Name}, term.Health(c.Status.Conditions), {Text: term.Count(c.Status.PackageCount)},
-			blockedText(c.Status.BlockedVersions), {Text: read}, {Text: sourceOf(c.Spec.Source)}}
+			blockedText(c.Status.BlockedVersions), {Text: changed}, {Text: sourceOf(c.Spec.Source)}}
 		if l.Wide {
 			row = append(row, term.Cell{Text: term.OrDash(phrase.ShortDigest(c.Status.Digest))},
 				term.Cell{Text: term.Headline(c.Status.Conditions)})

@@ -125,7 +125,8 @@ type found struct {
 }
 
 func vulnerabilityTable(r vulnerabilities.Report, most int, wide bool) *term.Table {
-	t := &term.Table{Header: []string{"VULNERABILITY", "SEVERITY", "CVSS", "PACKAGE", "INSTALLED", "FIXED IN"}, Wrap: true}
+	t := &term.Table{Wrap: true,
+		Header: []string{"VULNERABILITY", "SEVERITY", "CVSS", "PACKAGE", "INSTALLED", "FIXED IN"}}
 	if wide {
 		t.Header = append(t.Header, "IMAGE")
 	}

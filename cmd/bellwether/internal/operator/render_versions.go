@@ -145,7 +145,8 @@ const maxRunning = 5
 
 // versionsOfOne is the table of which clusters run what of one operator.
 func versionsOfOne(rows []VersionRow, now time.Time, wide bool) *term.Table {
-	t := &term.Table{Header: []string{"VERSION", "TARGET", "READY", "SUPPORTED UNTIL", "KUBERNETES", "NAMES"}, Wrap: true}
+	t := &term.Table{Wrap: true,
+		Header: []string{"VERSION", "TARGET", "READY", "SUPPORTED UNTIL", "KUBERNETES", "NAMES"}}
 	for _, r := range rows {
 		names := phrase.First(r.Clusters, maxRunning)
 		if wide {

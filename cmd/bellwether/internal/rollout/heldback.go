@@ -26,7 +26,7 @@ import (
 func writeHeldBack(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	if o := r.Spec.WindowOverride; o != nil {
-		out.WriteString("\n" + s.Lines(term.Warn, fmt.Sprintf("ChangeWindows are overridden by %s: %s", o.By, o.Reason)))
+		out.WriteString("\n" + s.Lines(term.Warn, "ChangeWindows are overridden by "+o.By+": "+o.Reason))
 	}
 	if needs := r.Spec.Requirements; needs != nil && needs.NotRead != "" && !r.Status.Phase.Ended() {
 		out.WriteString("\n" + s.Lines(term.Warn, "not checked before admission: "+needs.NotRead))

@@ -18,7 +18,7 @@ import (
 
 func TestHeldBack(t *testing.T) {
 	r := fixture.RolloutAt()
-	r.Status.Phase, r.Status.Message = v1alpha1.RolloutProgressing, "wave rest: 0 of 1 clusters updated"
+	r.Status.Phase, r.Status.Message = v1alpha1.RolloutProgressing, "wave rest: 0 of 1 cluster updated"
 	r.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "CVE-2026-1234"}
 	r.Status.HeldBack = []v1alpha1.HeldBackClusters{
 		{Reason: v1alpha1.ReasonWindowClosed, Count: 7, Clusters: []string{"c1", "c2", "c3", "c4", "c5", "c6", "c7"},

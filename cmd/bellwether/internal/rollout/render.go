@@ -114,16 +114,22 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 		out.WriteString(s.Lines(term.Warn, "marks: "+text))
 	}
 	if isStrategyOutdated(in) {
-		out.WriteString(s.Lines(term.Plain, fmt.Sprintf("the ManagedOperator's strategy was changed: it applies to the "+
-			"next rollout (start it now with: %s rollout restart %s -n %s)", s.ProgramName(), r.Spec.Operator.Name,
+		out.WriteString(s.Lines(term.Plain, fmt.Sprintf("the ManagedOperator's strategy was changed: it applies to "+
+			"the next rollout (start it now with: %s rollout restart %s -n %s)", s.ProgramName(), r.Spec.Operator.Name,
 			r.Namespace)))
 	}
 	if text := rollouts.RollbackText(r); text != "" {
 		out.WriteString(s.Lines(term.Plain, text))
 	}
 	writeHolds(out, in, s)
+	writeStop(out, r, s)
+}
+
+// writeStop says why a rollout was aborted or paused, unless its message does.
+func writeStop(out *strings.Builder, r *v1alpha1.OperatorRollout, s term.Style) {
 	switch {
-	case r.Spec.Abort != nil && r.Spec.Abort.Rollback != nil: // the message says so
+	case r.Spec.Abort != nil && (r.Spec.Abort.Rollback != nil ||
+		strings.Contains(phrase.OneLine(r.Status.Message), phrase.OneLine(r.Spec.Abort.Reason))): // the message says so
 	case r.Spec.Abort != nil:
 		out.WriteString(s.Lines(term.Plain, "aborted: "+r.Spec.Abort.Reason))
 	case r.Spec.Paused:

@@ -83,22 +83,22 @@ func TestRollout(t *testing.T) {
 		clusters []v1alpha1.FleetCluster
 		operator *v1alpha1.ManagedOperator
 	}{
-		"halted":       {rollout: fixture.RolloutAt()},
-		"coloured":     {rollout: fixture.RolloutAt(), style: term.Style{Colour: true, Width: 100}},
-		"narrow":       {rollout: fixture.RolloutAt(), style: term.Style{Width: 60}},
-		"soaking":      {rollout: soaking, installs: healthy, clusters: online},
-		"unready":      {rollout: sick, installs: unready, clusters: online},
-		"offline":      {rollout: soaking, installs: healthy},
-		"outdated":     {rollout: fixture.RolloutAt(), operator: outdated},
-		"gated":        {rollout: gated},
-		"paused":       {rollout: paused},
-		"pending":      {rollout: pending},
-		"held":         {rollout: held, operator: holding},
-		"skipped":      {rollout: skipped},
-		"aborted":      {rollout: aborted, installs: healthy, clusters: online},
+		"halted":        {rollout: fixture.RolloutAt()},
+		"coloured":      {rollout: fixture.RolloutAt(), style: term.Style{Colour: true, Width: 100}},
+		"narrow":        {rollout: fixture.RolloutAt(), style: term.Style{Width: 60}},
+		"soaking":       {rollout: soaking, installs: healthy, clusters: online},
+		"unready":       {rollout: sick, installs: unready, clusters: online},
+		"offline":       {rollout: soaking, installs: healthy},
+		"outdated":      {rollout: fixture.RolloutAt(), operator: outdated},
+		"gated":         {rollout: gated},
+		"paused":        {rollout: paused},
+		"pending":       {rollout: pending},
+		"held":          {rollout: held, operator: holding},
+		"skipped":       {rollout: skipped},
+		"aborted":       {rollout: aborted, installs: healthy, clusters: online},
 		"held-from-all": {rollout: waiting, installs: healthy[:1], clusters: online},
 		"aborted-early": {rollout: abortedEarly, installs: healthy[:1], clusters: online},
-		"not-observed": {rollout: unobserved, installs: fixture.Installs()[:1]},
+		"not-observed":  {rollout: unobserved, installs: fixture.Installs()[:1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := RolloutInput{Now: fixture.Noon, Rollout: test.rollout, Installs: test.installs,
@@ -110,7 +110,8 @@ func TestRollout(t *testing.T) {
 				in.Clusters = fixture.FleetOfFour()
 			}
 			fixture.Golden(t, "rollout-"+name, Rollout(in, test.style))
-			fixture.AssertWidth(t, "rollout get", Rollout(fixture.Realistic(t, in), term.Style{Width: fixture.MaxWidth}))
+			long := Rollout(fixture.Realistic(t, in), term.Style{Width: fixture.MaxWidth})
+			fixture.AssertWidth(t, "rollout get", long)
 		})
 	}
 }

@@ -114,7 +114,8 @@ func longSilence() *v1alpha1.AlertSilence {
 
 func longBackup() *v1alpha1.OperatorBackup {
 	b := &v1alpha1.OperatorBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-prod-1",
-		Name: "openshift-cert-manager-operator-20261121-030000", Labels: map[string]string{v1alpha1.LabelCluster: "prod-1"}}}
+		Name:   "openshift-cert-manager-operator-20261121-030000",
+		Labels: map[string]string{v1alpha1.LabelCluster: "prod-1"}}}
 	b.Spec.Operator = v1alpha1.OperatorReference{Namespace: "default", Name: "echo"}
 	b.Status.Location = "s3://backups-of-the-fleet/prod-1/default/echo/20261121-030000.tar"
 	b.Status.Conditions = []metav1.Condition{fixture.Condition(v1alpha1.ConditionReady, false, "StoreUnreachable",
@@ -134,8 +135,8 @@ func TestOutputFitsAScreen(t *testing.T) {
 		"fleet compatibility --kubernetes 1.37", "why" + cluster + operator,
 		"why prod-ap-southeast-1-c03" + operator, "why canary-eu-central-1-a01" + operator,
 		"oncall handover", "catalog list", "catalog list -A", "catalog get redhat-operators", "silence list",
-		"silence list -A", "backup list", "backup show prod-eu-central-1-a07 openshift-cert-manager-operator-20261121-030000",
-		"doctor",
+		"silence list -A", "backup list",
+		"backup show prod-eu-central-1-a07 openshift-cert-manager-operator-20261121-030000", "doctor",
 	} {
 		t.Run(args, func(t *testing.T) {
 			got := realisticFleet(t).Run(t, append(strings.Fields(args), "-n", "cert-manager-operator")...)

@@ -92,7 +92,7 @@ func TestList(t *testing.T) {
 	got := Silences([]v1alpha1.AlertSilence{silence("over", v1alpha1.ReasonEnded, -time.Hour, metav1.ConditionFalse),
 		later,
 		silence("sooner", v1alpha1.ReasonInForce, time.Hour, metav1.ConditionTrue)},
-		term.Listing{Now: noon, Namespaces: true}).Render(term.Style{})
+		term.Listing{Now: noon, Namespaces: true, Wide: true}).Render(term.Style{})
 	lines := strings.Split(strings.TrimSpace(got), "\n")
 	want := [][]string{{"NAMESPACE", "NAME", "OWNER", "STATE", "END", "BUDGETS", "HIDDEN", "PAGES", "REASON"},
 		{"tools", "sooner", "anna", "InForce", "2026-11-23T13:00:00Z", "-", "2", "work"},

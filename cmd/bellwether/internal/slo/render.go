@@ -23,17 +23,17 @@ import (
 // Budgets is the list of error budgets, the worst first. What is left is that of
 // the cluster that has the least.
 func Budgets(all []budgets.Budget, since time.Duration, wide bool) *term.Table {
-	t := &term.Table{Header: []string{"OPERATOR", "SLI", "BUDGET LEFT", "WORST ON", "FIRING"}, Wrap: true}
+	t := &term.Table{Header: []string{"OPERATOR", "SLI", "BUDGET LEFT", "BURN 1H", "WORST ON", "FIRING"}, Wrap: true}
 	if wide {
-		t.Header = []string{"OPERATOR", "SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
-			"WORST ON", "FIRING"}
+		t.Header = []string{"OPERATOR", "SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H",
+			"LAST " + sinceTitle(since), "WORST ON", "FIRING"}
 	}
 	for _, b := range all {
 		row := term.PlainCells(b.Namespace + "/" + b.Operator)
 		if wide {
 			row = append(append(row, objectiveCells(b)...), trendCell(b))
 		} else {
-			row = append(row, term.Cell{Text: b.SLI}, leftCell(b))
+			row = append(row, term.Cell{Text: b.SLI}, leftCell(b), burnCell(b))
 		}
 		t.Add(append(row, term.Cell{Text: term.OrDash(b.Cluster)}, firingCell(b))...)
 	}

@@ -50,8 +50,8 @@ const (
 	Strong
 )
 
-// DefaultWidth is how many columns a line takes at most, also where the output is not a terminal, unless all columns are
-// asked for (-o wide).
+// DefaultWidth is how many columns a line takes at most, also where the output is not a terminal, unless all columns
+// are asked for (-o wide).
 const DefaultWidth = 120
 
 // Style is how text is shown. The zero Style is plain text of any width.
@@ -120,12 +120,13 @@ func (s Style) Command(t Tone, text, command string) string {
 	return s.Lines(t, text) + s.CommandLines(t, command, belowMargin)
 }
 
-// CommandLines is a command line on lines of its own behind a margin, each ended by a newline.
+// CommandLines is a command line on lines of its own behind a margin, each ended by a newline. A narrow terminal breaks
+// it in its own way, and still copies one line.
 func (s Style) CommandLines(t Tone, command, margin string) string {
 	const more = " \\"
 	room := 0
-	if s.Width > 0 && runewidth.StringWidth(margin+command) > s.Width {
-		room = max(s.Width-len(margin)-len(more), MinWrapped)
+	if s.Width > 0 && runewidth.StringWidth(margin+command) > DefaultWidth {
+		room = DefaultWidth - len(margin) - len(more)
 	}
 	lines := phrase.Wrap(command, room)
 	for i := range lines {

@@ -79,11 +79,16 @@ func TestCommand(t *testing.T) {
 		0:   "approve it with: " + command + "\n",
 		120: "approve it with: " + command + "\n",
 		50:  "approve it with:\n    " + command + "\n",
-		40:  "approve it with:\n    bellwether rollout approve echo-2 \\\n    -n default\n",
+		40:  "approve it with:\n    " + command + "\n",
 	} {
 		if got := (Style{Width: width}).Command(Plain, "approve it with:", command); got != want {
 			t.Errorf("in %d columns it is %q, want %q", width, got, want)
 		}
+	}
+	first, rest := "bellwether "+strings.Repeat("a", 100), strings.Repeat("b", 20)
+	want := "    " + first + " \\\n    " + rest + "\n"
+	if got := (Style{Width: 120}).CommandLines(Plain, first+" "+rest, "    "); got != want {
+		t.Errorf("a long command is %q", got)
 	}
 }
 

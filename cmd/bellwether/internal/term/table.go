@@ -142,6 +142,8 @@ func (t *Table) lastCell(s Style, c Cell, widths []int) string {
 	switch {
 	case s.Width == 0:
 		return s.Paint(c.Tone, c.Text)
+	case t.isBelow(s, widths) && c.Text == "-":
+		return ""
 	case t.isBelow(s, widths):
 		margin := "\n" + belowMargin
 		return margin + strings.Join(paintLines(s, c, s.Width-len(belowMargin)), margin)
