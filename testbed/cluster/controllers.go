@@ -147,8 +147,8 @@ func (c *Cluster) writeImages() (string, error) {
 	return path, nil
 }
 
-// Program is the link to the program that stands for an image: containers are started by this path, whatever program that
-// is.
+// Program is the link to the program that stands for an image: containers are started by this path, whatever program
+// that is.
 func (c *Cluster) Program(image string) string { return c.path("programs", url.PathEscape(image)) }
 
 // ReplaceProgram has another program stand for one of the images of Options from the next start of a container on.

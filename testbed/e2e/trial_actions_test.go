@@ -76,7 +76,8 @@ func toldDeleted(what string) func(*trial) error {
 			return err
 		}
 		for _, e := range list.Items {
-			if e.Reason == "DeletedOnCluster" && strings.Contains(e.Note, x.key.Name) && strings.Contains(e.Note, what) {
+			if e.Reason == "DeletedOnCluster" && strings.Contains(e.Note, x.key.Name) &&
+				strings.Contains(e.Note, what) {
 				return contains(e.Note, []string{"is made again", "audit log"})
 			}
 		}
@@ -196,7 +197,8 @@ func (x *trial) kill(component string) {
 	x.must(shared.Fleet.Cluster(x.cluster).Kill(component))
 }
 
-// hangNamespace deletes the operator's namespace, in which something has a finalizer that nobody removes before undoAll.
+// hangNamespace deletes the operator's namespace, in which something has a finalizer that nobody removes before
+// undoAll.
 func (x *trial) hangNamespace() {
 	x.t.Helper()
 	hangs := &corev1.ConfigMap{ObjectMeta: x.meta("hangs")}

@@ -115,8 +115,9 @@ func olmFaults() map[string]fault {
 			shows:  notReady(v1alpha1.ReasonNamespaceTerminating),
 			why:    []string{"NamespaceTerminating", "amespace trial-prod-eu is being deleted"},
 			detail: []string{"example.com/hangs"},
-			holds:  []func(*trial) error{says([]string{"0 ready"}, "operator", "get", "OPERATOR"), (*trial).runsNothing},
-			heal:   (*trial).undoAll,
+			holds: []func(*trial) error{says([]string{"0 ready"}, "operator", "get", "OPERATOR"),
+				(*trial).runsNothing},
+			heal: (*trial).undoAll,
 		},
 		"a second OperatorGroup": {
 			inject: func(x *trial) { x.create(&operatorsv1.OperatorGroup{ObjectMeta: x.meta("second")}) },
@@ -161,7 +162,8 @@ func agentFaults() map[string]fault {
 	offline := clusterHas(v1alpha1.ConditionOnline, metav1.ConditionFalse, v1alpha1.ReasonLeaseExpired)
 	stale := []func(*trial) error{says([]string{"CLUSTER"}, "fleet", "list", "--state", "stale"),
 		says([]string{"stale (1)"}, "operator", "list", "--state", "stale"),
-		says([]string{"stale: CLUSTER"}, "operator", "get", "OPERATOR"), says([]string{"stale"}, "fleet", "get", "CLUSTER")}
+		says([]string{"stale: CLUSTER"}, "operator", "get", "OPERATOR"),
+		says([]string{"stale"}, "fleet", "get", "CLUSTER")}
 	dropSubscription := func(x *trial) { x.dropAll(&operatorsv1alpha1.SubscriptionList{}) }
 	restart := func(x *trial) { x.must(shared.Fleet.Cluster(x.cluster).RestartAPIServer(x.ctx())) }
 	join := func(x *trial) { x.must(shared.Join(x.ctx(), memberOf(x.cluster))) }

@@ -36,7 +36,7 @@ func releaseFaults() map[string]fault {
 		"pods taken away during the soak, and during the rollback": {
 			inject: func(x *trial) {
 				x.soak(func(s *v1alpha1.ManagedOperatorSpec) {
-					s.Strategy.OnFailure, s.Strategy.Waves[0].Deadline = v1alpha1.FailureRollback, seconds(90)
+					s.Strategy.OnFailure, s.Strategy.Waves[0].Deadline = v1alpha1.FailureRollback, seconds(45)
 				})
 				x.takePods()
 			},
@@ -342,7 +342,8 @@ func (x *trial) editCluster(change func(*v1alpha1.FleetCluster)) {
 	})
 }
 
-// gateMissesPrometheus returns nil if the gate of the newest rollout has no verdict, because Prometheus does not answer.
+// gateMissesPrometheus returns nil if the gate of the newest rollout has no verdict, because Prometheus does not
+// answer.
 func (x *trial) gateMissesPrometheus() error {
 	ro, err := x.newestRollout()
 	switch {
