@@ -163,7 +163,7 @@ simulate: ## Play the rollout simulators (SEEDS=10000 of them, from FIRST=1 on)
 		-args -seeds $(SEEDS) -first $(FIRST)
 
 .PHONY: trial
-trial: components ## Inject faults into a fleet and check what users are told (ARGS="-trial.faults 0": all of them)
+trial: components ## Inject faults into a fleet and check what users are told (ARGS="-trial.faults 0": all of them; ARGS="-trial.only veto": by name)
 	cd testbed && go test -count=1 -v -timeout $(TEST_TIMEOUT) -run Trial ./e2e $(if $(ARGS),-args $(ARGS))
 
 .PHONY: corpus

@@ -78,9 +78,23 @@ type Report struct {
 	// OLM holds the details of an engine that drives OLM v0.
 	OLM *v1alpha1.OLMStatus
 	// Deleted names what somebody else has deleted of an install that was Ready; the plan makes it again.
-	Deleted []string
+	Deleted []Deleted
 	// Removed says that the removal policy was carried out.
 	Removed bool
+}
+
+// Deleted is an object on the cluster that somebody has deleted. The name is empty where the operator's namespace has
+// only one of the kind.
+type Deleted struct{ Kind, Namespace, Name string }
+
+func (d Deleted) String() string {
+	switch {
+	case d.Name == "":
+		return fmt.Sprintf("the %s in namespace %s", d.Kind, d.Namespace)
+	case d.Namespace == "":
+		return d.Kind + " " + d.Name
+	}
+	return d.Kind + " " + d.Namespace + "/" + d.Name
 }
 
 // WhileFrozen is the report where nothing is changed on the cluster, with why.

@@ -183,6 +183,9 @@ func installLink(in InstallInput) Link {
 			"custom resources that exist", Command: fmt.Sprintf("%s operator repair %s %s -n %s --cluster-kubeconfig FILE",
 			cmp.Or(in.Program, "bellwether"), in.Cluster.Name, in.Operator.Name, in.Operator.Namespace)}}
 	}
+	if l.State == Degraded && !hasSucceeded(install) {
+		l.State = Failed // what runs is not the admitted release, and that stays so until a person acts
+	}
 	switch {
 	case staleSince(in.Cluster) != nil:
 		l = asOfThen([]Link{l})[0]

@@ -246,6 +246,10 @@ func installFaults() map[string]fault {
 		"drifted": {onInstall(func(i *v1alpha1.OperatorInstall) {
 			set(&i.Status.Conditions, v1alpha1.ConditionDrifted, true, v1alpha1.ReasonDrifted, "image differs")
 		}), Degraded, v1alpha1.ReasonDrifted, "", "image differs"},
+		"foreign image": {onInstall(func(i *v1alpha1.OperatorInstall) {
+			i.Status.SucceededHash = ""
+			stall(&i.Status.Conditions, v1alpha1.ReasonDrifted, "echo-operator.v1.1.0 was changed to run another image")
+		}), Failed, v1alpha1.ReasonDrifted, "", "was changed to run another image"},
 		"scaled to zero": {onInstall(func(i *v1alpha1.OperatorInstall) {
 			notReady(&i.Status.Conditions, v1alpha1.ReasonScaledToZero, "Deployment echo has 0 replicas")
 		}), Failed, v1alpha1.ReasonScaledToZero, "", "kubectl -n echo-operator scale deployment"},

@@ -96,13 +96,20 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 			install.Spec.Admission.Release.Bundle, next.Report.Correction.Count,
 			strings.Join(next.Report.Correction.Fields, ", "))
 	}
-	if len(next.Report.Deleted) > 0 && applyErr == nil {
-		kit.Emit(r.Events, install, "DeletedOnCluster", "MakeAgain",
-			"Deleted by somebody else, and made again: %s. The audit log of the cluster's API server says by whom.",
-			strings.Join(next.Report.Deleted, ", "))
+	if applyErr == nil {
+		r.tellDeleted(install, next.Report.Deleted)
 	}
 	install.Status = engines.Status(install, next.Report, r.Now())
 	return kit.Result(next.RecheckAfter, applyErr)
+}
+
+// tellDeleted tells what somebody else has deleted. Events that differ only in their note count as one, so the action
+// names the kind.
+func (r *Reconciler[O, A]) tellDeleted(install *v1alpha1.OperatorInstall, deleted []engines.Deleted) {
+	for _, d := range deleted {
+		kit.Emit(r.Events, install, "DeletedOnCluster", "Make"+d.Kind+"Again",
+			"Somebody else deleted %s. It is made again. The audit log of the cluster's API server says who it was.", d)
+	}
 }
 
 // around is what an install is looked at with, before the cluster is observed.

@@ -85,8 +85,8 @@ func TestLinks(t *testing.T) {
 					Status: corev1.NamespaceStatus{Conditions: []corev1.NamespaceCondition{
 						{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Message: "configmaps."},
 						{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue,
-							Message: "Some content in the namespace has finalizers remaining: example.com/hangs in 1 " +
-								"resource instances."}}}}}
+							Message: "Some content in the namespace has finalizers remaining: example.com/hangs in " +
+								"1 resource instances."}}}}}
 			},
 			want: []finding{{progressing, v1alpha1.ReasonNamespaceTerminating, "namespace echo is being deleted: Some " +
 				"content in the namespace has finalizers remaining: example.com/hangs in 1 resource instances"}},

@@ -134,7 +134,7 @@ func (c *Cluster) writeImages() (string, error) {
 		if err := c.ReplaceProgram(name, image.Path); err != nil {
 			return "", err
 		}
-		images[name] = Image{Path: c.program(name)}
+		images[name] = Image{Path: c.Program(name)}
 	}
 	content, err := json.MarshalIndent(images, "", "  ")
 	if err != nil {
@@ -147,8 +147,9 @@ func (c *Cluster) writeImages() (string, error) {
 	return path, nil
 }
 
-// program is the link to the program that stands for an image.
-func (c *Cluster) program(image string) string { return c.path("programs", url.PathEscape(image)) }
+// Program is the link to the program that stands for an image: containers are started by this path, whatever program
+// that is.
+func (c *Cluster) Program(image string) string { return c.path("programs", url.PathEscape(image)) }
 
 // ReplaceProgram has another program stand for one of the images of Options from the next start of a container on.
 // Containers that run are left alone.
@@ -157,7 +158,7 @@ func (c *Cluster) ReplaceProgram(image, path string) error {
 	if err != nil {
 		return fmt.Errorf("find program of image %s: %w", image, err)
 	}
-	link := c.program(image)
+	link := c.Program(image)
 	next := link + ".next"
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("replace program of image %s: %w", image, err)

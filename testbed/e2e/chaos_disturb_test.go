@@ -208,11 +208,11 @@ func clusterOf(x chaos.Disturbance) *cluster.Cluster {
 func processesOf(x chaos.Disturbance) ([]int, error) {
 	switch x.Part {
 	case chaos.Hub:
-		hubs, err := running(build.Hub)
-		if err != nil || len(hubs) == 0 || x.Among%3 == 0 {
-			return hubs, err
+		found, err := hubs()
+		if err != nil || len(found) == 0 || x.Among%3 == 0 {
+			return found, err
 		}
-		return hubs[x.Among%len(hubs):][:1], nil
+		return found[x.Among%len(found):][:1], nil
 	case chaos.Agent:
 		return agentsOf(x.Cluster)
 	case chaos.Prometheus:

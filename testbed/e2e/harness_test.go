@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,7 +26,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
@@ -75,17 +73,23 @@ func manage(t *testing.T, name string, change func(*v1alpha1.ManagedOperatorSpec
 	o.must(hub.Create(t.Context(), mo))
 	t.Cleanup(func() {
 		o.remove(o.hub, mo, catalog)
-		for _, member := range platform.DefaultMembers() {
-			c, err := shared.Client(member.Name, platform.Scheme())
-			if err != nil {
-				t.Error(err)
-				continue
-			}
-			// The agent made it, and nothing but the operator was in it.
-			o.gone(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		}
+		o.namespaceGone(name)
 	})
 	return o
+}
+
+// namespaceGone waits until the namespace of an operator is gone from every cluster: the agent made it, and nothing but
+// the operator was in it.
+func (o *operator) namespaceGone(name string) {
+	o.t.Helper()
+	for _, member := range platform.DefaultMembers() {
+		c, err := shared.Client(member.Name, platform.Scheme())
+		if err != nil {
+			o.t.Error(err)
+			continue
+		}
+		o.gone(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
 }
 
 // twoWaves are the canary and the production clusters, one at a time.
@@ -264,45 +268,37 @@ func (o *operator) bellwether(args ...string) (string, int) {
 	return "", 0
 }
 
-// pids returns the processes of this fleet that run a program.
-func pids(t *testing.T, program string) []int {
+// hubPIDs returns the processes that are the hubs of this fleet. There has to be one.
+func hubPIDs(t *testing.T) []int {
 	t.Helper()
-	found, err := running(program)
+	found, err := hubs()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Fatal("no hub runs")
 	}
 	return found
 }
 
-// running returns the processes of this fleet that run a program: its binaries are private to the fleet.
-func running(program string) ([]int, error) {
-	binary := shared.Fleet.Binary(program)
-	return processes(func(path string) bool { return path == binary })
-}
+func hubs() ([]int, error) { return processes(shared.HubPath()) }
 
 // agentsOf returns the processes that are the agent of a cluster, whatever their clock.
-func agentsOf(cluster string) ([]int, error) {
-	// The agents with other clocks have names that begin in the same way.
-	prefix := shared.Fleet.Binary(build.Agent)
-	found, err := processes(func(path string) bool { return strings.HasPrefix(path, prefix) })
-	return slices.DeleteFunc(found, func(pid int) bool {
-		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		return err != nil || !strings.Contains(string(line), "--cluster="+cluster+"\x00")
-	}), err
-}
+func agentsOf(cluster string) ([]int, error) { return processes(shared.AgentPath(cluster)) }
 
-// processes returns the processes whose program has such a path.
-func processes(fits func(path string) bool) ([]int, error) {
-	entries, err := filepath.Glob("/proc/[0-9]*/exe")
+// processes returns the processes that were started by a path.
+func processes(path string) ([]int, error) {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	var found []int
-	for _, entry := range entries {
-		if target, err := os.Readlink(entry); err != nil || !fits(target) {
+	for _, line := range lines {
+		text, err := os.ReadFile(line)
+		if err != nil || !strings.HasPrefix(string(text), path+"\x00") {
 			continue
 		}
-		if pid, err := strconv.Atoi(strings.Split(entry, "/")[2]); err == nil {
+		if pid, err := strconv.Atoi(strings.Split(line, "/")[2]); err == nil {
 			found = append(found, pid)
 		}
 	}

@@ -5,18 +5,23 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -59,6 +64,24 @@ func (x *trial) dropAll(list client.ObjectList) {
 	}
 	for _, item := range items {
 		x.drop(item.(client.Object))
+	}
+}
+
+// toldDeleted returns a function that returns nil once an Event on the hub says what somebody deleted on the cluster,
+// and where it is told who did.
+func toldDeleted(what string) func(*trial) error {
+	return func(x *trial) error {
+		var list eventsv1.EventList
+		if err := x.hub.List(x.ctx(), &list, client.InNamespace(v1alpha1.ClusterNamespace(x.cluster))); err != nil {
+			return err
+		}
+		for _, e := range list.Items {
+			if e.Reason == "DeletedOnCluster" && strings.Contains(e.Note, x.key.Name) &&
+				strings.Contains(e.Note, what) {
+				return contains(e.Note, []string{"is made again", "audit log"})
+			}
+		}
+		return fmt.Errorf("no Event tells that %s was deleted", what)
 	}
 }
 
@@ -174,6 +197,41 @@ func (x *trial) kill(component string) {
 	x.must(shared.Fleet.Cluster(x.cluster).Kill(component))
 }
 
+// hangNamespace deletes the operator's namespace, in which something has a finalizer that nobody removes before
+// undoAll.
+func (x *trial) hangNamespace() {
+	x.t.Helper()
+	hangs := &corev1.ConfigMap{ObjectMeta: x.meta("hangs")}
+	hangs.Finalizers = []string{"example.com/hangs"}
+	x.must(x.local.Create(x.ctx(), hangs))
+	x.undo = append(x.undo, func() {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		x.must(client.IgnoreNotFound(x.local.Patch(x.ctx(), hangs, patch)))
+	})
+	x.drop(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: x.key.Name}})
+}
+
+// runsNothing returns nil if no command says that the cluster runs the operator.
+func (x *trial) runsNothing() error {
+	var rows []struct {
+		Operator, Version string
+		Ready             int
+	}
+	out, err := shared.Bellwether(x.ctx(), "versions", x.key.Name, "-o", "json")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		return fmt.Errorf("read what versions prints: %w\n%s", err, out)
+	}
+	for _, row := range rows {
+		if row.Version != "" || row.Ready > 0 {
+			return fmt.Errorf("versions says that a cluster runs %s: %s", row.Version, out)
+		}
+	}
+	return nil
+}
+
 // signal sends a signal to a process, unless it has ended.
 func (x *trial) signal(s syscall.Signal, pid int) {
 	x.t.Helper()
@@ -184,13 +242,16 @@ func (x *trial) signal(s syscall.Signal, pid int) {
 
 func (x *trial) apiServer() int { return shared.Fleet.Cluster(x.cluster).PID(build.KubeAPIServer) }
 
-// agent returns the process of the cluster's agent.
+// agent returns the process of the cluster's agent. It may be about to start again after what happened before.
 func (x *trial) agent() int {
 	x.t.Helper()
-	found, err := agentsOf(x.cluster)
-	x.must(err)
-	if len(found) == 0 {
-		x.t.Fatalf("no agent of %s runs", x.cluster)
-	}
+	var found []int
+	x.until("the agent runs", patience, func(x *trial) error {
+		var err error
+		if found, err = agentsOf(x.cluster); err == nil && len(found) == 0 {
+			err = fmt.Errorf("no agent of %s runs", x.cluster)
+		}
+		return err
+	})
 	return found[0]
 }

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"maps"
 	"strings"
 	"syscall"
 
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,14 +21,16 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
+// definition is the one that the sample operator owns.
+const definition = "echoservers.echo.bellwether.dev"
+
 // podFaults concern what runs: the operator's Deployment, its pods and what they need.
 func podFaults() map[string]fault {
 	return map[string]fault{
 		"quota takes the pods away": {
 			inject: (*trial).takePods,
 			shows:  notReady(v1alpha1.ReasonPodsUnavailable),
-			why:    []string{"Failed (PodsUnavailable)", "Deployment trial-canary/echo-operator"},
-			detail: []string{"exceeded quota"},
+			why:    []string{"Failed (PodsUnavailable)", "Deployment trial-canary/echo-operator", "exceeded quota"},
 			heal:   (*trial).undoAll,
 		},
 		"Deployment scaled to zero": {
@@ -68,17 +72,30 @@ func podFaults() map[string]fault {
 		"Deployment deleted": {inject: func(x *trial) { x.drop(x.deployment()) }},
 		"ServiceAccount deleted": {
 			inject: func(x *trial) {
-				account := &corev1.ServiceAccount{ObjectMeta: x.meta("echo-operator")}
-				x.must(x.local.Get(x.ctx(), client.ObjectKeyFromObject(account), account))
-				again := &corev1.ServiceAccount{ObjectMeta: x.meta(account.Name)}
-				again.Labels, again.OwnerReferences = account.Labels, account.OwnerReferences
-				x.undo = append(x.undo, func() { x.must(client.IgnoreAlreadyExists(x.local.Create(x.ctx(), again))) })
-				x.drop(account)
+				x.drop(&corev1.ServiceAccount{ObjectMeta: x.meta("echo-operator")})
 				x.deletePods()
 			},
+			// The pods that cannot be created say it at once, and OLM after a minute.
+			shows: notReady(v1alpha1.ReasonPodsUnavailable, v1alpha1.ReasonRequirementsNotMet),
+			why:   []string{`serviceaccount "echo-operator" not found`},
+			holds: []func(*trial) error{
+				installHas(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRequirementsNotMet),
+				says([]string{"Failed (RequirementsNotMet)", "ServiceAccount echo-operator",
+					"bellwether operator repair CLUSTER OPERATOR"}, "why", "CLUSTER", "OPERATOR")},
+			heal: (*trial).repair,
+		},
+		"CustomResourceDefinition deleted": {
+			inject: func(x *trial) {
+				crd := &unstructured.Unstructured{}
+				crd.SetAPIVersion("apiextensions.k8s.io/v1")
+				crd.SetKind("CustomResourceDefinition")
+				crd.SetName(definition)
+				x.drop(crd)
+			},
 			shows: installHas(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRequirementsNotMet),
-			why:   []string{"Failed (RequirementsNotMet)", "ServiceAccount echo-operator"},
-			heal:  (*trial).undoAll,
+			why: []string{"Failed (RequirementsNotMet)", "CustomResourceDefinition " + definition +
+				" (deleted, and with it all its custom resources)", "bellwether operator repair canary trial-canary"},
+			heal: (*trial).repair,
 		},
 	}
 }
@@ -86,13 +103,22 @@ func podFaults() map[string]fault {
 // olmFaults concern the objects that OLM works with.
 func olmFaults() map[string]fault {
 	return map[string]fault{
-		"Subscription deleted":  {inject: func(x *trial) { x.dropAll(&operatorsv1alpha1.SubscriptionList{}) }},
-		"CatalogSource deleted": {inject: func(x *trial) { x.dropAll(&operatorsv1alpha1.CatalogSourceList{}) }},
-		"OperatorGroup deleted": {inject: func(x *trial) { x.dropAll(&operatorsv1.OperatorGroupList{}) }},
-		"CSV deleted":           {inject: func(x *trial) { x.dropAll(&operatorsv1alpha1.ClusterServiceVersionList{}) }},
+		"Subscription deleted":  deletion(&operatorsv1alpha1.SubscriptionList{}, "the Subscription in namespace"),
+		"CatalogSource deleted": deletion(&operatorsv1alpha1.CatalogSourceList{}, "the CatalogSource in namespace"),
+		"OperatorGroup deleted": deletion(&operatorsv1.OperatorGroupList{}, "the OperatorGroup in namespace"),
+		"CSV deleted":           deletion(&operatorsv1alpha1.ClusterServiceVersionList{}, "ClusterServiceVersion"),
 		"namespace deleted": {inject: func(x *trial) {
 			x.drop(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: x.key.Name}})
-		}},
+		}, holds: []func(*trial) error{toldDeleted("Namespace trial-prod-eu")}},
+		"namespace deleted, with a finalizer that hangs": {
+			inject: (*trial).hangNamespace,
+			shows:  notReady(v1alpha1.ReasonNamespaceTerminating),
+			why:    []string{"NamespaceTerminating", "amespace trial-prod-eu is being deleted"},
+			detail: []string{"example.com/hangs"},
+			holds: []func(*trial) error{says([]string{"0 ready"}, "operator", "get", "OPERATOR"),
+				(*trial).runsNothing},
+			heal: (*trial).undoAll,
+		},
 		"a second OperatorGroup": {
 			inject: func(x *trial) { x.create(&operatorsv1.OperatorGroup{ObjectMeta: x.meta("second")}) },
 			shows:  notReady(v1alpha1.ReasonOperatorGroupConflict),
@@ -123,12 +149,21 @@ func olmFaults() map[string]fault {
 	}
 }
 
+// deletion deletes all objects of a kind. They are made again, and an Event tells of it.
+func deletion(list client.ObjectList, what string) fault {
+	return fault{inject: func(x *trial) { x.dropAll(list) }, holds: []func(*trial) error{toldDeleted(what)}}
+}
+
 // agentFaults concern the cluster's control plane and its agent. Those without a condition delete the Subscription too,
 // which only an agent that works creates again.
 func agentFaults() map[string]fault {
 	unreachable := clusterHas(v1alpha1.ConditionAPIServerReachable, metav1.ConditionFalse,
 		v1alpha1.ReasonAPIServerUnreachable)
 	offline := clusterHas(v1alpha1.ConditionOnline, metav1.ConditionFalse, v1alpha1.ReasonLeaseExpired)
+	stale := []func(*trial) error{says([]string{"CLUSTER"}, "fleet", "list", "--state", "stale"),
+		says([]string{"stale (1)"}, "operator", "list", "--state", "stale"),
+		says([]string{"stale: CLUSTER"}, "operator", "get", "OPERATOR"),
+		says([]string{"stale"}, "fleet", "get", "CLUSTER")}
 	dropSubscription := func(x *trial) { x.dropAll(&operatorsv1alpha1.SubscriptionList{}) }
 	restart := func(x *trial) { x.must(shared.Fleet.Cluster(x.cluster).RestartAPIServer(x.ctx())) }
 	join := func(x *trial) { x.must(shared.Join(x.ctx(), memberOf(x.cluster))) }
@@ -139,7 +174,7 @@ func agentFaults() map[string]fault {
 		},
 		"API server stopped": {
 			inject: func(x *trial) { x.signal(syscall.SIGSTOP, x.apiServer()) },
-			shows:  unreachable, why: []string{"API server of"},
+			shows:  unreachable, why: []string{"API server of"}, holds: stale,
 			heal: func(x *trial) { x.signal(syscall.SIGCONT, x.apiServer()) },
 		},
 		"API server restarted": {inject: func(x *trial) {
@@ -157,7 +192,8 @@ func agentFaults() map[string]fault {
 				x.undo = append(x.undo, func() { x.signal(syscall.SIGCONT, pid) })
 				dropSubscription(x)
 			},
-			shows: offline, why: []string{"Unknown (LeaseExpired)", "Not current"}, heal: (*trial).undoAll,
+			shows: offline, why: []string{"Unknown (LeaseExpired)", "Not current"}, holds: stale,
+			heal: (*trial).undoAll,
 		},
 		"agent scaled to zero": {
 			inject: func(x *trial) { scaleAgent(x.t, x.cluster, 0) },
@@ -185,15 +221,15 @@ func agentFaults() map[string]fault {
 
 // hubFaults concern the hub, and what people write there.
 func hubFaults() map[string]fault {
-	faults := specFaults()
+	faults := map[string]fault{}
 	faults["every hub killed"] = fault{inject: func(x *trial) {
-		for _, pid := range pids(x.t, build.Hub) {
+		for _, pid := range hubPIDs(x.t) {
 			x.signal(syscall.SIGKILL, pid)
 		}
 		x.change(greeting("after every hub was killed"))
 	}}
 	faults["each hub stopped in turn"] = fault{inject: func(x *trial) {
-		for _, pid := range pids(x.t, build.Hub) {
+		for _, pid := range hubPIDs(x.t) {
 			x.signal(syscall.SIGSTOP, pid)
 			x.undo = append(x.undo, func() { x.signal(syscall.SIGCONT, pid) })
 			x.change(greeting("while a hub is stopped"))
@@ -205,7 +241,7 @@ func hubFaults() map[string]fault {
 	}}
 	faults["every hub stopped"] = fault{
 		inject: func(x *trial) {
-			for _, pid := range pids(x.t, build.Hub) {
+			for _, pid := range hubPIDs(x.t) {
 				x.signal(syscall.SIGSTOP, pid)
 				x.undo = append(x.undo, func() { x.signal(syscall.SIGCONT, pid) })
 			}
@@ -213,33 +249,28 @@ func hubFaults() map[string]fault {
 		},
 		// No condition can be set; that the status is old has to be told by what reads it.
 		shows: func(*trial) error { return nil },
-		why:   []string{"StatusOutdated"}, heal: (*trial).undoAll,
+		why:   []string{"StatusOutdated"}, holds: isAwayForAll(), heal: (*trial).undoAll,
 	}
 	faults["hub's API server restarted"] = fault{inject: func(x *trial) {
 		x.must(shared.Fleet.Hub.RestartAPIServer(x.ctx()))
 		x.change(greeting("after the API server was restarted"))
 	}}
-	faults["pods taken away during the soak"] = fault{
-		inject: func(x *trial) {
-			x.edit(func(s *v1alpha1.ManagedOperatorSpec) {
-				s.Strategy.Waves = []v1alpha1.Wave{{Name: "all", Soak: seconds(3600), UnreadyGrace: seconds(10)}}
-				greeting("with a soak")(s)
-			})
-			x.until("the wave soaks", patience, func(x *trial) error {
-				ro, err := x.newestRollout()
-				if err == nil && (len(ro.Status.Waves) != 1 || ro.Status.Waves[0].Phase != v1alpha1.WaveSoaking) {
-					err = errNotSoaking
-				}
-				return err
-			})
-			x.takePods()
-		},
-		shows: rolloutHas(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHalted),
-		why: []string{"Failed (PodsUnavailable)", "Deployment trial-canary/echo-operator",
-			"counts the cluster as Failed"},
-		detail: []string{"exceeded quota"}, heal: (*trial).undoAll,
+	for _, more := range []map[string]fault{specFaults(), releaseFaults(), haltFaults(), secondOperatorFaults(),
+		removalFaults(), requestFaults()} {
+		maps.Copy(faults, more)
 	}
 	return faults
+}
+
+// isAwayForAll are checks that every reading command says that the hub is away.
+func isAwayForAll() []func(*trial) error {
+	var checks []func(*trial) error
+	for _, args := range [][]string{{"why", "CLUSTER", "OPERATOR"}, {"operator", "get", "OPERATOR"},
+		{"operator", "list"}, {"rollout", "get", "OPERATOR"}, {"rollout", "list"}, {"fleet", "list"},
+		{"fleet", "get", "CLUSTER"}, {"versions"}, {"catalog", "list"}} {
+		checks = append(checks, says([]string{"The hub was last seen at"}, args...))
+	}
+	return checks
 }
 
 // specFaults are mistakes in what people write on the hub.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,8 @@ import (
 var (
 	trialFaults = flag.Int("trial.faults", 1, "how many faults of each group to inject; 0 for all")
 	trialSeed   = flag.Uint64("trial.seed", 25, "seed that chooses the faults where -trial.faults is not 0")
+	trialOnly   = flag.String("trial.only", "", "inject all faults whose names match this regular expression, and no "+
+		"others")
 )
 
 const (
@@ -46,7 +49,7 @@ const (
 
 // fault is something that goes wrong in a fleet, and what its users must see.
 type fault struct {
-	// inject breaks something.
+	// inject breaks something. It is nil where the fault is a request that is refused.
 	inject func(*trial)
 	// shows returns nil once a condition on the hub tells of the fault. It is nil where Bellwether or OLM repairs the
 	// fault so fast that a condition may never be seen.
@@ -55,6 +58,9 @@ type fault struct {
 	why []string
 	// detail holds texts that it prints in addition if it may read the cluster (--cluster-kubeconfig).
 	detail []string
+	// holds returns nil once everything else is seen that has to be while the fault lasts, such as what other commands
+	// print, or that a request is refused.
+	holds []func(*trial) error
 	// heal puts the fault right, as its remedy says. It is nil where Bellwether recovers without help.
 	heal func(*trial)
 }
@@ -66,6 +72,8 @@ type trial struct {
 	local   client.Client
 	// undo holds what a fault leaves for its heal function.
 	undo []func()
+	// other is a second operator that the fault is about, where it has made one: what must be seen is seen of that.
+	other *trial
 }
 
 // TestTrial injects faults into a fleet. For each of them its users are told, by a condition on the hub and by
@@ -73,19 +81,29 @@ type trial struct {
 // without help. The faults of different clusters are injected side by side, those of one cluster one after the other,
 // and at the end those of the hub.
 func TestTrial(t *testing.T) {
+	olm, agents, pods, hub := choose(t, olmFaults()), choose(t, agentFaults()), choose(t, podFaults()),
+		choose(t, hubFaults())
+	if len(olm)+len(agents)+len(pods)+len(hub) == 0 {
+		t.Fatalf("no fault has a name that matches %q", *trialOnly)
+	}
 	var others sync.WaitGroup // not t.Parallel, which allows only as many tests at a time as there are processors
-	for cluster, faults := range map[string]map[string]fault{"prod-eu": olmFaults(), "prod-us": agentFaults()} {
-		others.Go(func() {
-			t.Run(cluster, func(t *testing.T) { injectAll(t, install(t, cluster), cluster, faults) })
-		})
+	defer others.Wait()
+	for cluster, faults := range map[string]map[string]fault{"prod-eu": olm, "prod-us": agents} {
+		if len(faults) > 0 {
+			others.Go(func() {
+				t.Run(cluster, func(t *testing.T) { injectAll(t, install(t, cluster), cluster, faults) })
+			})
+		}
+	}
+	if len(pods)+len(hub) == 0 {
+		return
 	}
 	t.Run("canary", func(t *testing.T) {
 		o := install(t, "canary")
-		injectAll(t, o, "canary", podFaults())
+		injectAll(t, o, "canary", pods)
 		others.Wait()
-		injectAll(t, o, "canary", hubFaults())
+		injectAll(t, o, "canary", hub)
 	})
-	others.Wait()
 }
 
 // install installs an operator on a cluster.
@@ -100,14 +118,14 @@ func install(t *testing.T, cluster string) *operator {
 	return o
 }
 
-// injectAll injects the chosen faults one after the other.
+// injectAll injects the faults one after the other.
 func injectAll(t *testing.T, o *operator, cluster string, faults map[string]fault) {
 	t.Helper()
 	local, err := shared.Client(cluster, platform.Scheme())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range choose(slices.Sorted(maps.Keys(faults))) {
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
 		t.Run(name, func(t *testing.T) {
 			x := &trial{operator: &operator{t: t, hub: o.hub, key: o.key}, cluster: cluster, local: local}
 			x.play(faults[name])
@@ -120,14 +138,25 @@ func memberOf(cluster string) platform.Member {
 	return members[slices.IndexFunc(members, func(m platform.Member) bool { return m.Name == cluster })]
 }
 
-// choose returns as many of the names as -trial.faults says, by the seed.
-func choose(names []string) []string {
-	if *trialFaults == 0 || *trialFaults >= len(names) {
-		return names
+// choose returns the faults that -trial.only names, or as many as -trial.faults says, by the seed.
+func choose(t *testing.T, faults map[string]fault) map[string]fault {
+	t.Helper()
+	only, err := regexp.Compile(*trialOnly)
+	if err != nil {
+		t.Fatalf("read -trial.only: %v", err)
 	}
-	random := rand.New(rand.NewPCG(*trialSeed, uint64(len(names))))
-	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	return names[:*trialFaults]
+	names := slices.Sorted(maps.Keys(faults))
+	names = slices.DeleteFunc(names, func(name string) bool { return !only.MatchString(name) })
+	if *trialOnly == "" && *trialFaults > 0 && *trialFaults < len(names) {
+		random := rand.New(rand.NewPCG(*trialSeed, uint64(len(names))))
+		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		names = names[:*trialFaults]
+	}
+	chosen := map[string]fault{}
+	for _, name := range names {
+		chosen[name] = faults[name]
+	}
+	return chosen
 }
 
 // play injects one fault and follows it to its end.
@@ -139,8 +168,27 @@ func (x *trial) play(f fault) {
 			f.heal(x)
 		}
 	})
+	if f.inject != nil {
+		f.inject(x)
+	}
+	about := x
+	if x.other != nil {
+		about = x.other
+	}
+	about.isSeen(f)
+	if !healed {
+		healed = true
+		f.heal(x)
+	}
 	began := time.Now()
-	f.inject(x)
+	x.recovers()
+	x.t.Logf("recovered after %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+// isSeen waits until all is seen of a fault that has to be.
+func (x *trial) isSeen(f fault) {
+	x.t.Helper()
+	began := time.Now()
 	if f.shows != nil {
 		x.until("a condition shows the fault", showLimit, f.shows)
 		x.t.Logf("shown after %s", time.Since(began).Round(100*time.Millisecond))
@@ -148,13 +196,9 @@ func (x *trial) play(f fault) {
 		text, _ := x.why()
 		x.t.Logf("why says:\n%s", text)
 	}
-	if !healed {
-		healed = true
-		f.heal(x)
+	for _, holds := range f.holds {
+		x.until("everything else is seen of the fault", showLimit, holds)
 	}
-	began = time.Now()
-	x.recovers()
-	x.t.Logf("recovered after %s", time.Since(began).Round(100*time.Millisecond))
 }
 
 // ctx is a context that is not cancelled before the test's cleanup.
@@ -164,7 +208,7 @@ func (x *trial) ctx() context.Context { return context.WithoutCancel(x.t.Context
 func (x *trial) until(what string, limit time.Duration, holds func(*trial) error) {
 	x.t.Helper()
 	last := errors.New("it was not looked at")
-	err := wait.PollUntilContextTimeout(x.t.Context(), look, limit, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(x.ctx(), look, limit, true, func(context.Context) (bool, error) {
 		last = holds(x)
 		return last == nil, nil
 	})
@@ -348,10 +392,18 @@ func (x *trial) prints(texts []string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	out = strings.Join(strings.Fields(out), " ")
+	if err := contains(out, texts); err != nil {
+		return fmt.Errorf("why %v: %w", args, err)
+	}
+	return nil
+}
+
+// contains returns an error unless an output contains the texts, wherever its lines are broken.
+func contains(out string, texts []string) error {
+	joined := strings.Join(strings.Fields(out), " ")
 	for _, text := range texts {
-		if !strings.Contains(out, text) {
-			return fmt.Errorf("why %v does not say %q", args, text)
+		if !strings.Contains(joined, text) {
+			return fmt.Errorf("it does not say %q:\n%s", text, out)
 		}
 	}
 	return nil

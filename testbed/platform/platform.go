@@ -224,6 +224,14 @@ func (p *Platform) ReplaceAgent(member, program string) error {
 	return p.Fleet.Cluster(member).ReplaceProgram(p.published.name(build.Agent, imageAgent), program)
 }
 
+// HubPath is the path by which the hub's pods are started.
+func (p *Platform) HubPath() string { return p.Fleet.Hub.Program(p.published.name(build.Hub, imageHub)) }
+
+// AgentPath is the path by which a member's agent is started, also after ReplaceAgent.
+func (p *Platform) AgentPath(member string) string {
+	return p.Fleet.Cluster(member).Program(p.published.name(build.Agent, imageAgent))
+}
+
 // Install installs the hub, then joins every member.
 func (p *Platform) Install(ctx context.Context) error {
 	if err := p.InstallHub(ctx); err != nil {

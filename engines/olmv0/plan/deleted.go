@@ -6,11 +6,12 @@ package plan
 import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines"
 )
 
 // deleted names what the install consisted of while it was Ready, and is gone. Somebody else has deleted it: the agent
 // deletes nothing of an install that is Ready.
-func (in Input) deleted() []string {
+func (in Input) deleted() []engines.Deleted {
 	if !conditions.IsTrue(in.Install.Status.Conditions, v1alpha1.ConditionReady) || !in.hasSucceeded() ||
 		!in.Cluster.OLM {
 		return nil
@@ -18,22 +19,22 @@ func (in Input) deleted() []string {
 	release := in.Install.Spec.Admission.Release
 	namespace := release.TargetNamespace()
 	if ns := in.Cluster.Namespace; !ns.Exists || ns.Terminating {
-		return []string{"Namespace " + namespace}
+		return []engines.Deleted{{Kind: KindNamespace, Name: namespace}}
 	}
 	_, subscribed := in.Cluster.subscription()
-	_, installed := in.Cluster.csv(release.Bundle)
-	var gone []string
+	csv, installed := in.Cluster.csv(release.Bundle)
+	var gone []engines.Deleted
 	for _, object := range []struct {
 		there bool
-		name  string
+		what  engines.Deleted
 	}{
-		{len(in.Cluster.OperatorGroups) > 0, "the OperatorGroup of namespace " + namespace},
-		{in.Cluster.CatalogSource != nil, "the CatalogSource in namespace " + namespace},
-		{subscribed, "the Subscription in namespace " + namespace},
-		{installed, "ClusterServiceVersion " + namespace + "/" + release.Bundle},
+		{len(in.Cluster.OperatorGroups) > 0, engines.Deleted{Kind: KindOperatorGroup, Namespace: namespace}},
+		{in.Cluster.CatalogSource != nil, engines.Deleted{Kind: KindCatalogSource, Namespace: namespace}},
+		{subscribed, engines.Deleted{Kind: KindSubscription, Namespace: namespace}},
+		{installed && !csv.Deleting, engines.Deleted{Kind: KindCSV, Namespace: namespace, Name: release.Bundle}},
 	} {
 		if !object.there {
-			gone = append(gone, object.name)
+			gone = append(gone, object.what)
 		}
 	}
 	return gone

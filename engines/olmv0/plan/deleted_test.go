@@ -10,6 +10,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines"
 )
 
 // ready runs what is admitted, and the status of its install says so.
@@ -25,21 +26,25 @@ func ready() Input {
 func TestDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		in   Input
-		want []string
+		want []engines.Deleted
 	}{
 		"nothing": {in: ready()},
 		"Subscription": {with(ready(), func(in *Input) { in.Cluster.Subscriptions = nil }),
-			[]string{"the Subscription in namespace echo"}},
+			[]engines.Deleted{{Kind: KindSubscription, Namespace: "echo"}}},
 		"OperatorGroup and CatalogSource": {with(ready(), func(in *Input) {
 			in.Cluster.OperatorGroups, in.Cluster.CatalogSource = nil, nil
-		}), []string{"the OperatorGroup of namespace echo", "the CatalogSource in namespace echo"}},
+		}), []engines.Deleted{{Kind: KindOperatorGroup, Namespace: "echo"},
+			{Kind: KindCatalogSource, Namespace: "echo"}}},
 		"ClusterServiceVersion": {with(ready(), func(in *Input) { in.Cluster.CSVs = nil }),
-			[]string{"ClusterServiceVersion echo/" + v1}},
+			[]engines.Deleted{{Kind: KindCSV, Namespace: "echo", Name: v1}}},
+		"ClusterServiceVersion that OLM still cleans up after": {
+			with(ready(), func(in *Input) { in.Cluster.CSVs[0].Deleting = true }),
+			[]engines.Deleted{{Kind: KindCSV, Namespace: "echo", Name: v1}}},
 		"namespace, with all that is in it": {with(ready(), func(in *Input) {
 			in.Cluster.Namespace, in.Cluster.CSVs, in.Cluster.CatalogSource = Namespace{}, nil, nil
-		}), []string{"Namespace echo"}},
+		}), []engines.Deleted{{Kind: KindNamespace, Name: "echo"}}},
 		"namespace on its way out": {with(ready(), func(in *Input) { in.Cluster.Namespace.Terminating = true }),
-			[]string{"Namespace echo"}},
+			[]engines.Deleted{{Kind: KindNamespace, Name: "echo"}}},
 		"another release is admitted": {in: with(ready(), func(in *Input) {
 			in.Install.Spec.Admission.Hash, in.Cluster.Subscriptions = "hash-2", nil
 		})},
