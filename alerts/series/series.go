@@ -332,6 +332,9 @@ const (
 	// SLOReleaseBurn is the burn rate of the worst cluster for each operator, SLI,
 	// Version and Severity, while the release is to blame.
 	SLOReleaseBurn = "bellwether:slo_release_burn:ratio"
+	// SLOReleasePage has the samples of SLOReleaseBurn for which there is a page, and the
+	// last one while the page is held because the burn rate begins again and again.
+	SLOReleasePage = "bellwether:slo_release_page:ratio"
 	// SLOClusterBurn counts the operators that are bad on a cluster, while these are
 	// so many that the cluster is to blame.
 	SLOClusterBurn = "bellwether:slo_cluster_burn:operators"
@@ -477,6 +480,8 @@ func Recorded() []Series {
 		{SLOVersionBurn, "gauge", cluster(Version, Tier), "The same by version, also of slices that others cover."},
 		{SLOReleaseBurn, "gauge", slo(Version, Severity),
 			"The burn rate of the worst cluster of a release, while the release is to blame."},
+		{SLOReleasePage, "gauge", slo(Version),
+			"The burn rate of a release that pages, also while the page is held."},
 		{SLOClusterBurn, "gauge", []string{Cluster},
 			"Operators that are bad on a cluster, while the cluster is to blame."},
 		{ReleaseBlame, "gauge", OfOperator(Version),

@@ -32,8 +32,8 @@ const (
 )
 
 const (
-	// keepFiring is how long a page goes on after its reason is gone, so that a gap
-	// between two reasons is no second page.
+	// keepFiring is how long a page that is not about a burn rate goes on after its reason
+	// is gone, so that a gap between two reasons is no second page.
 	keepFiring = 5 * time.Minute
 	// pageMemory is how long after a page there is no ticket about the same: its
 	// windows still hold what paged.
@@ -57,39 +57,41 @@ func (s Set) burnAlerts() []monitoringv1.Rule {
 		s.releaseAlert(series.Ticket, fmt.Sprintf("%s{severity=%q}", series.SLOReleaseBurn, series.Ticket)),
 	}
 	if len(s.critical()) == 0 { // otherwise the page is in the group of critical operators
-		page := pageOf(fmt.Sprintf("%s{%s}", series.SLOBurn, tiersOf(series.Page)))
+		page := s.pageOf(fmt.Sprintf("%s{%s}", series.SLOBurn, tiersOf(series.Page)))
 		rules = append(rules, s.operatorAlert(series.Page, page, windowOf(series.SLOBurn, series.Page,
 			installIdentity...)))
 	}
 	return append(rules, s.operatorAlert(series.Ticket, ticket, ""))
 }
 
-// pageOf is the page about burn rates of operators on a cluster, unless a release or
-// the cluster is blamed: a slower tier may have recorded a burn rate before the fastest
-// one blamed the release.
-func pageOf(burns string) string {
-	return fmt.Sprintf("max without (%s) (%s)\nunless %s min_over_time(%s[%s]) == 0\nunless on (cluster) %s",
-		series.Tier, burns, on(budgetLabels), series.SLIBadCluster, duration(fastest().Short), series.SLOClusterBurn)
+// pageOf is the page about burn rates of operators on a cluster, and about those that
+// are held, unless a release or the cluster is blamed: a slower tier may have recorded a
+// burn rate before the fastest one blamed the release.
+func (s Set) pageOf(burns string) string {
+	return fmt.Sprintf("(\n  max without (%s) (%s)\n  or %s\n)\nunless %s min_over_time(%s[%s]) == 0\n"+
+		"unless on (cluster) %s", series.Tier, burns, s.heldPages(), on(budgetLabels), series.SLIBadCluster,
+		duration(fastest().Short), series.SLOClusterBurn)
 }
 
 // releasePages are those of single versions; where several versions that clusters
 // run fail at the same time, it is not the release's fault, and one page without a
 // version.
 func releasePages() string {
-	burn := fmt.Sprintf("%s{severity=%q}", series.SLOReleaseBurn, series.Page)
+	burn := series.SLOReleasePage
 	several := fmt.Sprintf("%s > 1", aggregate("count", objectiveLabels, fmt.Sprintf("%s and %s %s", burn,
 		on(versionLabels), running)))
 	return fmt.Sprintf("(%[1]s unless %[2]s (%[3]s))\nor max by (%[4]s) (%[1]s and %[2]s (%[3]s))", burn,
 		on(objectiveLabels), several, objectiveLabels)
 }
 
-// rule is an alert of a severity and a scope. A page goes on for a while.
+// rule is an alert of a severity and a scope. A page goes on for a while, unless it is
+// about the burn rate of an operator or a release.
 func rule(name, severity, scope, expr string, annotations map[string]string) monitoringv1.Rule {
 	out := monitoringv1.Rule{
 		Alert: name, Expr: intstr.FromString(expr), Annotations: annotations,
 		Labels: map[string]string{series.Severity: severity, series.Scope: scope},
 	}
-	if severity == series.Page {
+	if severity == series.Page && name != AlertOperator && name != AlertRelease {
 		keep := monitoringv1.NonEmptyDuration(duration(keepFiring))
 		out.KeepFiringFor = &keep
 	}

@@ -83,7 +83,7 @@ func versionRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
 	rules = append(rules, sums(t, series.SLIBadVersionSum, func(w time.Duration) string {
 		return fmt.Sprintf("sum without (%s) (%s)", series.Release, requests.sum(series.SLIBadVersion, w))
 	})...)
-	enough := guarded(t, series.SLIBadVersionSum, clusterReleaseLabels, series.SLIBadConfirmed)
+	enough := guarded(t, series.SLIBadVersionSum, clusterReleaseLabels, confirmedLately())
 	burn := requests.enough(exceeded(t, series.SLIBadVersionSum, enough), clusterReleaseLabels,
 		series.SLIBadVersionSum, t)
 	return append(rules, record(series.SLOVersionBurn, untilHeard(burn, series.SLOVersionBurn, clusterReleaseLabels, t),

@@ -74,6 +74,12 @@ func confirmedSlices() monitoringv1.Rule {
 		confirmedSLIs(), on(budgetLabels), strings.Join(before, "\n  or ")))
 }
 
+// confirmedLately are those of the fastest tier's short window, so that its burn rate ends
+// with that window, as it does after Guard slices.
+func confirmedLately() string {
+	return fmt.Sprintf("last_over_time(%s[%s])", series.SLIBadConfirmed, duration(fastest().Short))
+}
+
 // confirmedAlone are the confirmed slices for which a single cluster may page at once. Where
 // enough clusters of the version, or operators of the cluster, are bad at this moment to be
 // blamed together, and some of them are not confirmed yet, it waits for them.
@@ -86,7 +92,7 @@ func confirmedAlone() string {
 	}
 	const released = `version!="",`
 	return fmt.Sprintf("\n    %[1]s\n    unless %[2]s (%[3]s >= %[4]s %[5]s and %[2]s %[6]s)\n    unless on (cluster) "+
-		"(%[7]s >= %[8]d and on (cluster) %[9]s)\n  ", series.SLIBadConfirmed, on(releaseLabels),
+		"(%[7]s >= %[8]d and on (cluster) %[9]s)\n  ", confirmedLately(), on(releaseLabels),
 		aggregate("count", releaseLabels, bad(released)), ofVersion, series.ReleaseBlame, unconfirmed(released),
 		aggregate("count", series.Cluster, aggregate("group", installLabels, bad(""))), clusterOperators,
 		unconfirmed(""))

@@ -21,10 +21,9 @@ const Critical = "Critical"
 
 const (
 	// criticalMemory is how long a page of the critical tier stays after its burn rate,
-	// if no release and no cluster was blamed in that time. Together with keepFiring it
-	// is as long as that of a tier of 6 hours: an operator that is bad for a minute now
-	// and then is one page.
-	criticalMemory = 25 * time.Minute
+	// if no release and no cluster was blamed in that time. It is as long as that of a tier
+	// of 6 hours: an operator that is bad for a minute now and then is one page.
+	criticalMemory = 30 * time.Minute
 	// scrapes is the window in which scrapes of an agent are counted.
 	scrapes = 2 * time.Minute
 )
@@ -61,7 +60,7 @@ func (s Set) criticalGroup(part Part) monitoringv1.RuleGroup {
 	requests := s.requestSLIs()
 	rules := append(s.criticalSlices(part), criticalSums()...)
 	rules = append(rules, criticalCluster(requests), criticalRelease(requests), s.criticalBurn())
-	page := pageOf(fmt.Sprintf("\n  %[1]s{%[2]s}\n  or max_over_time(%[1]s{%[3]s=%[4]q}[%[8]s])\n  unless %[5]s "+
+	page := s.pageOf(fmt.Sprintf("\n  %[1]s{%[2]s}\n  or max_over_time(%[1]s{%[3]s=%[4]q}[%[8]s])\n  unless %[5]s "+
 		"min_over_time(%[6]s[%[8]s]) == 0\n  unless on (cluster) max_over_time(%[7]s[%[8]s])\n", series.SLOBurn,
 		tiersOf(series.Page), series.Tier, CriticalTier().Name, on(budgetLabels), series.SLIBadCluster,
 		series.SLOClusterBurn, duration(criticalMemory)))

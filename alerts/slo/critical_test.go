@@ -106,7 +106,7 @@ func TestCriticalTierSaysTheNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"clamp_max(28.8 * ", "sum15m / 60 > on", "sum75s / 5 > on", "[15m]", "[75s]",
-		"keep_firing_for: 5m", "bellwether:cluster_bad_now:operators >= 3", "interval: 15s", "8 / max by"} {
+		"[30m]", "bellwether:cluster_bad_now:operators >= 3", "interval: 15s", "8 / max by"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the rules do not say %q", want)
 		}

@@ -5,6 +5,7 @@ package slo
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
@@ -23,6 +24,8 @@ const (
 )
 
 func (s Slice) isBad() bool { return s == Bad || s == Confirmed }
+
+func (s Slice) isConfirmed() bool { return s == Confirmed }
 
 // Slices are what is known at each evaluation if there are as many scrapes between two of
 // them, the last one right before. It is for SLIs that look at gauges of the agent.
@@ -68,50 +71,67 @@ func NewJudge(o Objective) Judge { return Judge{o.Target, o.period(), Guard} }
 // good, and no release or cluster is to blame.
 func (j Judge) Judge(timeline []Slice) []Verdict {
 	burns := map[string][]bool{series.Page: make([]bool, len(timeline)), series.Ticket: make([]bool, len(timeline))}
+	recorded := make([]bool, len(timeline))
 	for _, t := range Tiers() {
 		// Alerts are evaluated with the fastest tier, and see what another group recorded before that.
 		later := 1
 		if t == fastest() {
 			later = 0
 		}
-		for i, above := range j.tier(t, timeline)[:max(0, len(timeline)-later)] {
-			burns[t.Severity][i+later] = burns[t.Severity][i+later] || above
+		for i, above := range j.tier(t, timeline) {
+			recorded[i] = recorded[i] || above && t.Severity == series.Page
+			if i+later < len(timeline) {
+				burns[t.Severity][i+later] = burns[t.Severity][i+later] || above
+			}
 		}
 	}
 	out := make([]Verdict, len(timeline))
 	const never = math.MinInt32
-	paged := never
+	paged, begins := never, []int{}
 	for i := range out {
 		if burns[series.Page][i] {
 			paged = i
 		}
-		out[i].Page = i-paged <= int(keepFiring/Step)
+		out[i].Page = paged == i || j.holds(recorded[:i], begins)
 		out[i].Ticket = burns[series.Ticket][i] && i-paged >= int(pageMemory/Step)
+		if recorded[i] && (i == 0 || !recorded[i-1]) {
+			begins = append(begins, i)
+		}
 	}
 	return out
 }
 
+// holds tells whether a page goes on after its burn rate: that was recorded lately, and began
+// twice.
+func (Judge) holds(recorded []bool, begins []int) bool {
+	now := len(recorded)
+	if len(begins) < leastBegins || begins[len(begins)-leastBegins] <= now-int(recurs/Step) {
+		return false
+	}
+	return slices.Contains(recorded[max(0, now-int(recurringHold/Step)+1):], true)
+}
+
 // tier says after which of its slices one tier alerts.
 func (j Judge) tier(t Tier, timeline []Slice) []bool {
-	bad := prefixSums(timeline)
+	bad, confirmed := prefixSums(timeline, Slice.isBad), prefixSums(timeline, Slice.isConfirmed)
 	threshold := t.Threshold(j.Target, j.Period)
 	long, short := int(t.Long/t.Slice), int(t.Short/t.Slice)
 	out := make([]bool, len(timeline))
 	for i := range out {
 		inLong := bad[i+1] - bad[max(0, i+1-long)]
 		inShort := bad[i+1] - bad[max(0, i+1-short)]
-		enough := inLong >= j.Guard || t == fastest() && timeline[i] == Confirmed
+		enough := inLong >= j.Guard || t == fastest() && confirmed[i+1] > confirmed[max(0, i+1-short)]
 		out[i] = enough && float64(inLong)/float64(long) > threshold && float64(inShort)/float64(short) > threshold
 	}
 	return out
 }
 
-// prefixSums counts the bad slices before each one, and at last all of them.
-func prefixSums(timeline []Slice) []int {
+// prefixSums counts the slices of a kind before each one, and at last all of them.
+func prefixSums(timeline []Slice, is func(Slice) bool) []int {
 	out := make([]int, len(timeline)+1)
 	for i, s := range timeline {
 		out[i+1] = out[i]
-		if s.isBad() {
+		if is(s) {
 			out[i+1]++
 		}
 	}

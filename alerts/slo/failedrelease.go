@@ -40,8 +40,7 @@ func failedReleases() string {
 // It is about all SLIs of the version, and has the name, and so the incident, of the pages
 // about single ones.
 //
-// It has no time to go on for: of a version that no cluster runs any more, no slice can be
-// bad again.
+// It is not held: of a version that no cluster runs any more, no slice can be bad again.
 func (s Set) failedReleaseAlert() monitoringv1.Rule {
 	bad := func(window time.Duration) string {
 		return fmt.Sprintf("last_over_time(%s{version!=\"\"}[%s])", series.SLIBadVersion, duration(window))
@@ -52,7 +51,6 @@ func (s Set) failedReleaseAlert() monitoringv1.Rule {
 	expr := ofTeam(fmt.Sprintf("%s\nand %s %s", aggregate("group", versionLabels, slices), on(versionLabels),
 		failedReleases()))
 	out := rule(AlertRelease, series.Page, series.ScopeRelease, expr, s.annotateFailedRelease())
-	out.KeepFiringFor = nil
 	// An empty label is none. It tells this rule from that about single SLIs.
 	out.Labels[series.SLI] = ""
 	return out

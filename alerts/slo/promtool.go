@@ -140,6 +140,7 @@ func clusterHistories() []clusterHistory {
 		{cluster: "outage", timeline: stretch(60, 90)},
 		{cluster: "outage-for-ever", timeline: stretch(100, testLength)},
 		{cluster: "one-sample", timeline: stretch(61, 62)},
+		{cluster: "comes-and-goes", timeline: fill(stretch(60, 70), Bad, 110, 120)},
 		{cluster: "two-samples", timeline: stretch(62, 64)},
 		{cluster: "nan", timeline: stretch(200, 230), nan: true},
 		{cluster: `odd "chars" \ {=~} $x é`, timeline: stretch(300, 320)},

@@ -157,7 +157,7 @@ func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 	rules := append(append(s.sliceRules(part), excludedSlices()), clusterStates()...)
 	rules = append(rules, versionRules(fastest(), requests)...)
 	rules = append(rules, clusterBlame(requests))
-	rules = append(rules, s.releaseRules(requests)...)
+	rules = append(append(rules, s.releaseRules(requests)...), releasePage())
 	rules = append(rules, slicesOfClusters()...)
 	rules = append(rules, s.clusterRules(fastest())...)
 	rules = append(rules, s.burnAlerts()...)

@@ -218,7 +218,7 @@ const day2slices = int(day / Step)
 // budget and not of burn rates or windows' ends.
 func (j Judge) severe(incident []Slice) bool {
 	budget := count(j.Period) * j.Target.Budget().Ratio()
-	bad := prefixSums(incident)
+	bad := prefixSums(incident, Slice.isBad)
 	if bad[len(incident)] < Guard {
 		return false
 	}

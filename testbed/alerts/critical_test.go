@@ -76,7 +76,7 @@ var criticalScenarios = map[string]quickScenario{
 	"two bad samples":             {fleet: oneBad(160, span{begin, begin + 2})},
 	"a bad sample in each minute": {fleet: oneBad(160, span{begin, begin + 1}, span{begin + 4, begin + 5})},
 	"1 bad minute in 20, for hours": {
-		fleet:  oneBad(begin+hours*60*slicesPerMinute+160, flaps()...),
+		fleet:  oneBad(begin+hours*60*slicesPerMinute+400, flaps()...),
 		alerts: map[alert]float64{pageOfEcho: 1},
 		pages:  map[int][]alert{begin + 2: {pageOfEcho}},
 	},

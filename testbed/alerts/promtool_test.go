@@ -164,7 +164,8 @@ var mutants = map[string]mutant{
 		`max_over_time(bellwether:slo_burn:ratio{tier=~"1h|6h"}[6h])`,
 		`unless on (cluster, operator_namespace, operator, sli) max_over_time(bellwether:slo_burn:ratio{tier=~"no"}[6h])`,
 		"clusters of"},
-	"a page goes on": {"csv", "keep_firing_for: 5m", "keep_firing_for: 2m", "clusters of"},
+	"a page that recurs": {"csv", "[6h:1m]) >= 2", "[6h:1m]) >= 1", "clusters of"},
+	"a page is held":     {"csv", `slo_burn:ratio{tier=~"1h|6h"}[65m])`, `slo_burn:ratio{tier=~"1h|6h"}[5m])`, "clusters of"},
 }
 
 // TestMutants makes mistakes in the rules, one at a time, and expects the generated tests to notice each.
