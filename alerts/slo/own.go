@@ -23,6 +23,9 @@ type OwnSLI struct {
 	// Bad and Total are PromQL that give requests per second, as rate does over 5
 	// minutes. A label cluster is kept, all others are summed over.
 	Bad, Total string
+	// Ratio is PromQL in place of Bad and Total that gives a share of bad requests, from 0
+	// to 1; a slice is the mean of a cluster's series. The Method is RatioTimeslices.
+	Ratio string
 	// Good is PromQL in place of Bad and Total. A slice is good if every series of a
 	// cluster is 1, and bad if one has another value or NaN. Where there are no
 	// series, there are no slices.
@@ -67,12 +70,19 @@ func (o OwnSLI) countsRequests() bool {
 // check says what is wrong with the definition of an own SLI.
 func (o OwnSLI) check() error {
 	queries := []struct{ of, text string }{{"bad requests", o.Bad}, {"all requests", o.Total}}
-	if o.Good != "" {
-		if o.Bad != "" || o.Total != "" || o.Method != "" || o.MinRequests != 0 {
+	switch {
+	case o.Good != "":
+		if o.Bad != "" || o.Total != "" || o.Ratio != "" || o.Method != "" || o.MinRequests != 0 {
 			return fmt.Errorf("%w %q: it has a gauge, so it cannot have queries of requests, a budgeting method or a "+
 				"minimum of requests", ErrSLI, o.Name)
 		}
 		queries = []struct{ of, text string }{{"the gauge", o.Good}}
+	case o.Ratio != "":
+		if o.Bad != "" || o.Total != "" || o.Method != RatioTimeslices || o.MinRequests != 0 {
+			return fmt.Errorf("%w %q: it has a share of bad requests, so it cannot have queries of requests, a minimum "+
+				"of requests, or another budgeting method than %s", ErrSLI, o.Name, RatioTimeslices)
+		}
+		queries = []struct{ of, text string }{{"the share of bad requests", o.Ratio}}
 	}
 	var errs []error
 	for _, query := range queries {
@@ -128,6 +138,9 @@ func (o OwnSLI) total() string { return byCluster(o.Total) }
 func (o OwnSLI) expr(of Operator) string {
 	if o.Good != "" {
 		return fmt.Sprintf("max by (cluster) ((%s) != bool 1)", o.Good)
+	}
+	if o.Ratio != "" {
+		return fmt.Sprintf("clamp(avg by (cluster) (%s), 0, 1) >= 0", o.Ratio)
 	}
 	query, total := parseBad(o.Bad, o.Total), o.total()
 	bad := query.sum(total)

@@ -122,3 +122,44 @@ func TestMissingOperands(t *testing.T) {
 	})
 	run(t, set, cases...)
 }
+
+// TestUnitsOfQueries plays the same outage of 12 requests a minute through queries in several units, and a share that
+// is smaller than any number of requests per second that counts.
+func TestUnitsOfQueries(t *testing.T) {
+	t.Parallel()
+	sum := func(query string) string { return "sum by (cluster) (" + query + ")" }
+	set := readSet(t,
+		slothSLO("raw", sum("rate(errors_total[5m])"), sum("rate(requests_total[5m])")),
+		slothSLO("recorded", sum("job:errors:rate5m"), sum("job:requests:rate5m")),
+		slothSLO("increase", sum("increase(errors_total[10m])"), sum("increase(requests_total[10m])")),
+		slothSLO("mixed", sum("rate(errors_total[5m]) * 60"), sum("increase(requests_total[5m])")),
+		`version: prometheus/v1
+service: echo
+slos:
+- name: share
+  objective: 99.9
+  sli: {raw: {error_ratio_query: 'job:errors:ratio5m'}}
+  alerting: {name: X}
+`)
+	const of = `{cluster="c"}`
+	slice := func(sli string, value float64) testSample {
+		return testSample{`{cluster="c",sli="` + sli + `"}`, value}
+	}
+	page := func(sli string) testSample { return testSample{`{severity="page",sli="` + sli + `"}`, 1} }
+	run(t, set, testCase{Name: "12 requests a minute, and all fail",
+		Series: []testInput{
+			{`bellwether_operator_expected{cluster="c",operator_namespace="fleet",operator="echo"}`, "1x400"},
+			{"errors_total" + of, "0x120 0+12x280"}, {"requests_total" + of, "0+12x400"},
+			{"job:errors:rate5m" + of, "0x120 0.2x280"}, {"job:requests:rate5m" + of, "0.2x400"},
+			{"job:errors:ratio5m" + of, "0x120 0.008x280"},
+		},
+		Exprs: []testExpr{
+			{Expr: `round(max by (cluster, sli) (bellwether:sli_bad:bool{operator="echo",sli=~"raw|recorded|increase|` +
+				`mixed|share"}), 0.001)`, At: "300m", Samples: []testSample{slice("raw", 1), slice("recorded", 1),
+				slice("increase", 1), slice("mixed", 1), slice("share", 0.008)}},
+			{Expr: `count by (sli, severity) (ALERTS{alertstate="firing",severity="page"})`, At: "140m",
+				Samples: []testSample{page("raw"), page("recorded"), page("increase"), page("mixed")}},
+			{Expr: `count by (sli, severity) (ALERTS{alertstate="firing",sli="share"})`, At: "399m",
+				Samples: []testSample{page("share")}},
+		}})
+}

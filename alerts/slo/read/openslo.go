@@ -89,9 +89,12 @@ func addOpenSLO(into *set, s v1.SLO, refs references) error {
 	if err != nil {
 		return err
 	}
-	sli, err := refs.ratio(s.Metadata.Name, spec)
+	sli, notes, err := refs.ratio(s.Metadata.Name, spec, s.Metadata.Annotations[annotationUnit])
 	if err != nil {
 		return err
+	}
+	for _, note := range notes {
+		into.note("SLO "+s.Metadata.Name, note)
 	}
 	if err := setMethod(&sli, s); err != nil {
 		return err
@@ -103,8 +106,12 @@ func addOpenSLO(into *set, s v1.SLO, refs references) error {
 	return into.add(s.Spec.Service, o, sli)
 }
 
-// annotationMinRequests is an annotation of an SLO that has OwnSLI.MinRequests.
-const annotationMinRequests = "bellwether.dev/min-requests"
+// Annotations of an SLO: annotationMinRequests has OwnSLI.MinRequests, and annotationUnit the unit of the queries of
+// requests, where they do not say it.
+const (
+	annotationMinRequests = "bellwether.dev/min-requests"
+	annotationUnit        = "bellwether.dev/unit"
+)
 
 // setMethod reads how the budget is counted. A ratio that was computed before can
 // only be counted by slices.
@@ -166,33 +173,51 @@ func (refs references) indicator(s v1.SLO) (v1.SLISpec, error) {
 	return spec, nil
 }
 
-// ratio reads a ratio of requests, by bad or by good ones, or as it is.
-func (refs references) ratio(name string, spec v1.SLISpec) (slo.OwnSLI, error) {
+// ratio reads a ratio of requests, by bad or by good ones, or as it is. The notes say how queries were understood.
+func (refs references) ratio(name string, spec v1.SLISpec, given string) (sli slo.OwnSLI, notes []string, err error) {
 	r := spec.RatioMetric
 	switch {
+	case r != nil && r.Raw != nil && given != "":
+		return sli, nil, fmt.Errorf("annotation %s: %w: a raw ratio has no unit", annotationUnit, ErrUnsupported)
 	case r != nil && r.Raw != nil:
-		return refs.rawRatio(name, r)
+		sli, err = refs.rawRatio(name, r)
+		return sli, nil, err
 	case r == nil || r.Total == nil:
-		return slo.OwnSLI{}, fmt.Errorf("%w: only a ratioMetric with raw, or with total and good or bad, can be read",
+		return sli, nil, fmt.Errorf("%w: only a ratioMetric with raw, or with total and good or bad, can be read",
 			ErrUnsupported)
 	}
-	total, err := refs.query(r.Total, r.Counter)
+	total, err := refs.requests("all requests", r.Total, r.Counter, given)
 	if err != nil {
-		return slo.OwnSLI{}, err
+		return sli, nil, err
 	}
 	if r.Bad != nil {
-		bad, err := refs.query(r.Bad, r.Counter)
+		bad, err := refs.requests("bad requests", r.Bad, r.Counter, given)
 		if err != nil {
-			return slo.OwnSLI{}, err
+			return sli, nil, err
 		}
-		return ofRequests(name, bad, total)
+		sli, notes = ofRequests(name, bad, total)
+		return sli, notes, nil
 	}
-	good, err := refs.query(r.Good, r.Counter)
+	good, err := refs.requests("good requests", r.Good, r.Counter, given)
 	if err != nil {
-		return slo.OwnSLI{}, err
+		return sli, nil, err
 	}
 	// Both are summed before they are subtracted: their other labels may differ.
-	return ofRequests(name, fmt.Sprintf("sum by (cluster) (%s) - sum by (cluster) (%s)", total, good), total)
+	good.text = fmt.Sprintf("sum by (cluster) (%s) - sum by (cluster) (%s)", total.text, good.text)
+	sli, notes = ofRequests(name, good, total)
+	return sli, notes, nil
+}
+
+// requests reads a query of requests.
+func (refs references) requests(of string, m *v1.SLIMetricSpec, counter bool, given string) (requestQuery, error) {
+	text, err := refs.query(m, counter)
+	if err != nil {
+		return requestQuery{}, err
+	}
+	if counter {
+		given = "" // what is made of a counter is a rate
+	}
+	return perSecond(of, text, given)
 }
 
 func (refs references) rawRatio(name string, r *v1.SLIRatioMetric) (slo.OwnSLI, error) {

@@ -7,36 +7,31 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// ofRequests is an SLI of bad requests and all requests. What the queries give may
-// be rates, or numbers in the time that they look back.
-func ofRequests(name, bad, total string) (slo.OwnSLI, error) {
-	out := slo.OwnSLI{Name: name, Bad: bad, Total: total}
-	areRates := true
-	for _, query := range []struct{ of, text string }{{"bad requests", bad}, {"all requests", total}} {
-		expr, err := slo.ParseQuery(query.text)
-		if err != nil {
-			return out, fmt.Errorf("%s: %w", query.of, err)
+// ofRequests is an SLI of bad requests and all requests. The notes say how queries were understood.
+func ofRequests(name string, bad, total requestQuery) (sli slo.OwnSLI, notes []string) {
+	for _, q := range []requestQuery{bad, total} {
+		if q.note != "" && !slices.Contains(notes, q.note) {
+			notes = append(notes, q.note)
 		}
-		areRates = areRates && calls(expr, "rate", "irate")
 	}
-	if !areRates {
-		perSecond := fmt.Sprintf(") / %v", slo.LookbackFor.Seconds())
-		out.Bad, out.Total = "("+bad+perSecond, "("+total+perSecond
-	}
-	return out, nil
+	return slo.OwnSLI{Name: name, Bad: bad.text, Total: total.text}, notes
 }
 
 // ofRatio is an SLI of a share of bad requests that was computed before. How many
 // requests there were is not known, so every minute weighs the same.
 func ofRatio(name, ratio string) (slo.OwnSLI, error) {
-	return slo.OwnSLI{Name: name, Bad: ratio, Total: "0 * (" + ratio + ") + 1", Method: slo.RatioTimeslices},
-		slo.CheckQuery(ratio)
+	expr, err := slo.ParseQuery(ratio)
+	if err == nil && strings.Contains(ratio, "#") {
+		ratio = expr.String() // a comment would end what the query is put into
+	}
+	return slo.OwnSLI{Name: name, Ratio: ratio, Method: slo.RatioTimeslices}, err
 }
 
 // calls tells whether an expression calls one of some functions.

@@ -127,8 +127,8 @@ slos:
 		want   slo.OwnSLI
 		alerts slo.Alerting
 	}{
-		"raw ratio of sloth": {raw, slo.OwnSLI{Name: "requests", Bad: `errors:ratio{window="5m"}`,
-			Total: `0 * (errors:ratio{window="5m"}) + 1`, Method: slo.RatioTimeslices}, slo.AlertsTickets},
+		"raw ratio of sloth": {raw, slo.OwnSLI{Name: "requests", Ratio: `errors:ratio{window="5m"}`,
+			Method: slo.RatioTimeslices}, slo.AlertsTickets},
 		"no alerts of sloth": {edit(t, slothText, "{name: X}", "{page_alert: {disable: true}, ticket_alert: {disable: true}}"),
 			slo.OwnSLI{Name: "requests", Bad: "sum(" + errors5m + ")", Total: "sum(rate(http_requests_total[5m]))"},
 			slo.AlertsNone},
@@ -142,7 +142,7 @@ slos:
 			Bad:   `(sum(increase(http_requests_total{code=~"5.."}[5m]))) / 300`,
 			Total: "(sum(increase(http_requests_total[5m]))) / 300"}, ""},
 		"raw ratio of OpenSLO": {ofMinutes(rawOpen), slo.OwnSLI{Name: "fast",
-			Bad: "1 - (good:ratio)", Total: "0 * (1 - (good:ratio)) + 1", Method: slo.RatioTimeslices}, ""},
+			Ratio: "1 - (good:ratio)", Method: slo.RatioTimeslices}, ""},
 		"slices of OpenSLO": {ofMinutes(openText), slo.OwnSLI{Name: "fast", Total: "rate(all_total[5m])",
 			Bad:    `sum by (cluster) (rate(all_total[5m])) - sum by (cluster) (rate(fast_total{job="x"}[5m]))`,
 			Method: slo.RatioTimeslices}, ""},
@@ -296,6 +296,87 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%v, want %v with %q", err, test.want, test.says)
 			}
 		})
+	}
+}
+
+// TestUnits reads queries of requests in any unit that they say, and refuses others.
+func TestUnits(t *testing.T) {
+	for query, want := range map[string]string{
+		"sum(rate(x[5m]))":                                   "sum(rate(x[5m]))",
+		"sum(irate(x[1h]))":                                  "sum(irate(x[1h]))",
+		"increase(x[5m])":                                    "(increase(x[5m])) / 300",
+		"increase(x[30m])":                                   "(increase(x[30m])) / 1800",
+		"rate(x[5m]) * 60":                                   "(rate(x[5m]) * 60) / 60",
+		"60 * rate(x[5m])":                                   "(60 * rate(x[5m])) / 60",
+		"increase(x[1h])/60":                                 "(increase(x[1h])/60) / 60",
+		"sum(rate(x[5m])) - sum(rate(y[5m]))":                "sum(rate(x[5m])) - sum(rate(y[5m]))",
+		"sum(rate(x[5m])) or vector(0)":                      "sum(rate(x[5m])) or vector(0)",
+		"rate(x[5m]) or 0 * y":                               "rate(x[5m]) or 0 * y",
+		"rate(x[5m]) > 5":                                    "rate(x[5m]) > 5",
+		"rate(x[5m]) * on (pod) group_left (team) info":      "rate(x[5m]) * on (pod) group_left (team) info",
+		"rate(x[5m]) unless on (pod) broken":                 "rate(x[5m]) unless on (pod) broken",
+		"histogram_count(rate(x[5m]))":                       "histogram_count(rate(x[5m]))",
+		"sum(count_over_time(probe_success[5m]))":            "(sum(count_over_time(probe_success[5m]))) / 300",
+		"sum(job:x:rate5m)":                                  "sum(job:x:rate5m)",
+		"job:x:sum_rate":                                     "job:x:sum_rate",
+		"job:x:increase10m":                                  "(job:x:increase10m) / 600",
+		"avg_over_time(job:x:rate5m[10m])":                   "avg_over_time(job:x:rate5m[10m])",
+		"sum(rate(x[5m])) # of all\n":                        "sum(rate(x[5m]))",
+		"sum(x)":                                             "",
+		"sum(job:x)":                                         "",
+		"job:x:ratio_rate5m":                                 "",
+		"count(up == 0)":                                     "",
+		"sum_over_time(job:x:rate5m[5m])":                    "",
+		"rate(x[5m]) + increase(y[5m])":                      "",
+		"rate(x[5m]) / rate(y[5m])":                          "",
+		"rate(x[5m]) * rate(y[5m])":                          "",
+		"rate(x[5m]) > bool 5":                               "",
+		"x - x offset 5m":                                    "",
+		"vector(1)":                                          "",
+		"histogram_quantile(0.9, sum by (le) (rate(x[5m])))": "",
+	} {
+		got, err := perSecond("all requests", query, "")
+		if got.text != want || (err != nil) != (want == "") || err != nil && !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %q, %v, want %q", query, got.text, err, want)
+		}
+	}
+	for query, want := range map[string]string{"rate(x[5m])": "",
+		"increase(x[1h])": "all requests are divided by 3600 to be requests per second, as the query says",
+		"job:x:rate5m":    "all requests are taken for requests per second, as the names of recording rules say"} {
+		if got, err := perSecond("all requests", query, ""); got.note != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", query, got.note, err, want)
+		}
+	}
+}
+
+// TestGivenUnits reads queries whose unit the file says beside them.
+func TestGivenUnits(t *testing.T) {
+	plain := strings.NewReplacer("rate(", "(", "[{{.window}}]", "", "[{{ .window }}]", "").Replace(slothText)
+	of := func(text string) string {
+		return edit(t, plain, "objective: 99.95", "objective: 99.95\n  labels: {bellwether_unit: '"+text+"'}")
+	}
+	open := func(text string) string {
+		return edit(t, edit(t, openText, "counter: true", "counter: false"), "{name: fast}",
+			"{name: fast, annotations: {bellwether.dev/unit: '"+text+"'}}")
+	}
+	for text, want := range map[string]string{
+		of("rate"):         "sum((http_requests_total))",
+		of("increase10m"):  "(sum((http_requests_total))) / 600",
+		open("rate"):       "all_total",
+		open("increase1h"): "(all_total) / 3600",
+	} {
+		var set slo.Set
+		readFile(t, &set, text)
+		if got := set.Operators[0].Own[0].Total; got != want {
+			t.Errorf("all requests are %q, want %q", got, want)
+		}
+	}
+	for _, text := range []string{plain, of("increase"), of("requests"), edit(t, openText, "counter: true",
+		"counter: false")} {
+		report, err := File(&slo.Set{}, "fleet", []byte(text))
+		if err != nil || len(report.Refused) != 1 || !strings.Contains(report.Refused[0].Error(), "unit") {
+			t.Errorf("refused: %v, %v", report.Refused, err)
+		}
 	}
 }
 

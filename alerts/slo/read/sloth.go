@@ -4,6 +4,7 @@
 package read
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -42,6 +43,7 @@ type slothAlert struct{ labels, annotations map[string]string }
 func (one *slothSLO) setUnused(description, name string, all, page, ticket slothAlert) {
 	labels := maps.Clone(one.labels)
 	delete(labels, labelMinRequests)
+	delete(labels, labelUnit)
 	u := &one.unused
 	u.add("description", description != "")
 	u.addNames("labels", slices.Sorted(maps.Keys(labels)))
@@ -139,9 +141,12 @@ func (s *set) addSlothSLO(service string, one slothSLO) error {
 			return fmt.Errorf("%w: the SLO plugin %q; remove it if the SLO is right without it", ErrUnsupported, id)
 		}
 	}
-	sli, err := one.sli()
+	sli, notes, err := one.sli()
 	if err != nil {
 		return err
+	}
+	for _, note := range notes {
+		s.note("slo "+one.name, note)
 	}
 	if sli.MinRequests, err = minRequests(one.labels[labelMinRequests], one.ratio != ""); err != nil {
 		return fmt.Errorf("label %s: %w", labelMinRequests, err)
@@ -149,8 +154,12 @@ func (s *set) addSlothSLO(service string, one slothSLO) error {
 	return s.add(service, slo.Objective{SLI: one.name, Target: target, Alerts: one.alerts()}, sli)
 }
 
-// labelMinRequests is a label of an SLO of sloth that has OwnSLI.MinRequests.
-const labelMinRequests = "bellwether_min_requests"
+// Labels of an SLO of sloth: labelMinRequests has OwnSLI.MinRequests, and labelUnit the unit of the queries of
+// requests, where they do not say it.
+const (
+	labelMinRequests = "bellwether_min_requests"
+	labelUnit        = "bellwether_unit"
+)
 
 // alerts are those that are not switched off.
 func (one slothSLO) alerts() slo.Alerting {
@@ -165,22 +174,33 @@ func (one slothSLO) alerts() slo.Alerting {
 	return ""
 }
 
-func (one slothSLO) sli() (slo.OwnSLI, error) {
+// sli reads the queries. The notes say how they were understood.
+func (one slothSLO) sli() (sli slo.OwnSLI, notes []string, err error) {
 	var queries [3]string
 	for i, query := range []string{one.bad, one.total, one.ratio} {
-		var err error
 		if queries[i], err = fillWindow(query); err != nil {
-			return slo.OwnSLI{}, err
+			return sli, nil, err
 		}
 	}
 	bad, total, ratio := queries[0], queries[1], queries[2]
+	given := one.labels[labelUnit]
 	switch {
 	case ratio != "" && bad == "" && total == "":
-		return ofRatio(one.name, ratio)
+		if given != "" {
+			return sli, nil, fmt.Errorf("label %s: %w: a ratio has no unit", labelUnit, ErrUnsupported)
+		}
+		sli, err = ofRatio(one.name, ratio)
+		return sli, nil, err
 	case ratio == "" && bad != "" && total != "":
-		return ofRequests(one.name, bad, total)
+		badQuery, badErr := perSecond("bad requests", bad, given)
+		totalQuery, totalErr := perSecond("all requests", total, given)
+		if err := errors.Join(badErr, totalErr); err != nil {
+			return sli, nil, err
+		}
+		sli, notes = ofRequests(one.name, badQuery, totalQuery)
+		return sli, notes, nil
 	}
-	return slo.OwnSLI{}, fmt.Errorf("%w: only sli.events or sli.raw can be read, one of them", ErrUnsupported)
+	return sli, nil, fmt.Errorf("%w: only sli.events or sli.raw can be read, one of them", ErrUnsupported)
 }
 
 // canDropPlugin tells whether an SLO means the same without a plugin of sloth: the
