@@ -29,6 +29,17 @@ func vetoLink(c *v1alpha1.FleetCluster, v *v1alpha1.ClusterVeto) Link {
 	return l
 }
 
+// withoutVeto is what is said of a cluster where nothing waits for the end of a veto: it is still mentioned.
+func withoutVeto(cluster Link) Link {
+	cluster.Links = slices.Clone(cluster.Links)
+	for i := range cluster.Links {
+		if l := &cluster.Links[i]; l.Reason == v1alpha1.ReasonVetoed {
+			l.State, l.Reason, l.next = "", "", nil
+		}
+	}
+	return cluster
+}
+
 // freezeLink says that nothing is changed on a cluster.
 func freezeLink(c *v1alpha1.FleetCluster, f *v1alpha1.ClusterFreeze) Link {
 	return Link{State: Waiting, Reason: v1alpha1.ReasonFrozen, Since: timeOf(f.Since),

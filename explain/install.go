@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/workload"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // InstallInput is what the explanation of one operator on one cluster is made
@@ -57,7 +58,12 @@ func Install(in InstallInput) Explanation {
 	if in.Install == nil && !selects(in.Operator, in.Cluster) {
 		chain = []Link{notSelected(in)}
 	} else {
-		chain = append([]Link{operatorLink(in), clusterLink(in.Cluster)}, changeLinks(in)...)
+		cluster := clusterLink(in.Cluster)
+		of := v1alpha1.OperatorReference{Namespace: in.Operator.Namespace, Name: in.Operator.Name}
+		if !veto.Covers(in.Cluster.Status.Veto, of) || in.Install != nil && !isPending(in.Install, in.Rollout) {
+			cluster = withoutVeto(cluster)
+		}
+		chain = append([]Link{operatorLink(in), cluster}, changeLinks(in)...)
 	}
 	subject := Subject{Kind: "OperatorInstall", Namespace: in.Operator.Namespace, Name: in.Operator.Name,
 		Cluster: in.Cluster.Name}
@@ -148,7 +154,7 @@ func admissionLink(in InstallInput) Link {
 	switch {
 	case in.Install == nil:
 		return Link{State: Waiting, Reason: remedy.NoInstall, Text: fmt.Sprintf(
-			"nothing was installed on cluster %s yet: it has no OperatorInstall", in.Cluster.Name)}
+			"Bellwether has nothing installed on cluster %s: it has no OperatorInstall", in.Cluster.Name)}
 	case in.Install.Spec.Admission == nil:
 		return Link{State: Waiting, Reason: v1alpha1.ReasonNotAdmitted,
 			Text: "no rollout has admitted cluster " + in.Cluster.Name + " yet"}
@@ -270,6 +276,20 @@ func problemLinks(install *v1alpha1.OperatorInstall) []Link {
 				Field: fmt.Sprintf("status.problems[%d]", i), Observed: workload.Describe(p.Reason, p.Message)}}})
 	}
 	return links
+}
+
+// isPending tells whether something is still to be changed for an install. The rollout is the one that it belongs to,
+// nil where that is not known.
+func isPending(install *v1alpha1.OperatorInstall, r *v1alpha1.OperatorRollout) bool {
+	a, planned := install.Spec.Admission, install.Labels[v1alpha1.LabelRollout]
+	switch {
+	case a == nil, install.DeletionTimestamp != nil, !hasSucceeded(install), len(install.Status.Path) > 0,
+		install.Status.ObservedRevision < a.Revision:
+		return true
+	case r != nil && r.Name == planned && r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded:
+		return false // it admits nobody any more
+	}
+	return planned != "" && planned != a.Rollout
 }
 
 // notAtRelease compares what is reported with what was admitted.

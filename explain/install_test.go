@@ -71,6 +71,37 @@ func lines(t *testing.T, e Explanation) string {
 	return text.String()
 }
 
+// TestVetoWithNothingToChange: an operator waits for the end of a veto only where the veto keeps a change from it.
+func TestVetoWithNothingToChange(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*InstallInput)
+		want   State
+	}{
+		"nothing is to change": {func(*InstallInput) {}, Healthy},
+		"it was admitted to another release": {func(in *InstallInput) {
+			in.Install.Labels[v1alpha1.LabelRollout], in.Rollout.Name, in.Rollout.UID = "echo-3", "echo-3", "uid-3"
+		}, Waiting},
+		"that rollout was aborted": {func(in *InstallInput) {
+			in.Install.Labels[v1alpha1.LabelRollout], in.Rollout.Name, in.Rollout.UID = "echo-3", "echo-3", "uid-3"
+			in.Rollout.Status.Phase = v1alpha1.RolloutAborted
+		}, Failed},
+		"of other operators": {func(in *InstallInput) {
+			in.Install.Labels[v1alpha1.LabelRollout], in.Rollout.Name, in.Rollout.UID = "echo-3", "echo-3", "uid-3"
+			in.Cluster.Status.Veto.Operators = []string{"backup"}
+		}, Healthy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := healthyInstall()
+			in.Cluster.Status.Veto = &v1alpha1.ClusterVeto{Reason: "quarter end"}
+			test.change(&in)
+			e := Install(in)
+			if e.State != test.want || (e.Reason == v1alpha1.ReasonVetoed) != (test.want == Waiting) {
+				t.Errorf("it is %s (%s), want %s: %s", e.State, e.Reason, test.want, e.Summary)
+			}
+		})
+	}
+}
+
 // fault is something that is wrong with an install.
 type fault struct {
 	change func(*InstallInput)

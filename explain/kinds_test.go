@@ -87,6 +87,10 @@ func TestOtherKinds(t *testing.T) {
 			set(&in.cluster.Status.Conditions, v1alpha1.ConditionHibernating, false, v1alpha1.ReasonPowerUnknown,
 				"no end")
 		}, state: Healthy},
+		"cluster vetoed": {func(in *fleetInput) {
+			in.cluster.Status.Veto = &v1alpha1.ClusterVeto{Reason: "quarter end", Until: agoPtr(time.Hour)}
+			in.install.Labels[v1alpha1.LabelRollout] = "echo-3"
+		}, Waiting, v1alpha1.ReasonVetoed, "it ends nothing by itself"},
 		"cluster offline": {offline, Unknown, v1alpha1.ReasonLeaseExpired,
 			"everything that is shown about cluster prod-1"},
 		"operator offline": {offline, Unknown, v1alpha1.ReasonLeaseExpired, "everything that is shown about cluster " +

@@ -538,8 +538,9 @@ func TestGatesHoldTheWave(t *testing.T) {
 				f.judged(over, sloGate())
 				f.Clusters, f.ro.Spec.Release.Version = f.Clusters[2:], "1.2.0"
 			},
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
-				"observed to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave is " +
+				"left to show that 1.2.0 works: 2 clusters left the fleet or the selection before the wave was " +
+				"verified" + advice,
 		},
 		"no cluster of the wave can be measured": {
 			given: func(_ *testing.T, f *fixture) {

@@ -40,9 +40,14 @@ func (p *pass) judgeObservation(i int) {
 
 // whyNotObserved says what became of the clusters.
 func (p *pass) whyNotObserved(s *waveState) string {
+	version := p.in.Rollout.Spec.Release.Version
+	left := phrase.Count(s.counts.Removed, "cluster") + " left the fleet or the selection before "
+	if s.counts.Failed == 0 && s.counts.Deferred == 0 {
+		return fmt.Sprintf("no cluster of the wave is left to show that %s works: %sthe wave was verified", version, left)
+	}
 	var parts []string
-	if n := s.counts.Removed; n > 0 {
-		parts = append(parts, phrase.Count(n, "cluster")+" left the fleet or the selection")
+	if s.counts.Removed > 0 {
+		parts = append(parts, left+"that")
 	}
 	if n := s.counts.Failed; n > 0 {
 		parts = append(parts, phrase.Count(n, "cluster")+" failed, as maxFailures permits")
@@ -50,7 +55,7 @@ func (p *pass) whyNotObserved(s *waveState) string {
 	if n := s.counts.Deferred; n > 0 {
 		parts = append(parts, phrase.Count(n, "cluster")+" deferred")
 	}
-	return fmt.Sprintf("no cluster of the wave was observed to run %s: %s", p.in.Rollout.Spec.Release.Version,
+	return fmt.Sprintf("no cluster of the wave was observed to run %s: %s", version,
 		strings.Join(parts, ", "))
 }
 

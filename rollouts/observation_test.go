@@ -51,8 +51,9 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 	judge(t, map[string]decisionCase{
 		"every cluster leaves before it is admitted": {
 			given: func(f *fixture) { f.had(0, 0); f.remove(0, 1) },
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
-				"observed to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave is " +
+				"left to show that 1.2.0 works: 2 clusters left the fleet or the selection before the wave was " +
+				"verified" + advice,
 		},
 		"the only cluster leaves in the soak": {
 			given: func(f *fixture) {
@@ -62,8 +63,9 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.remove(0)
 				f.Installs[1].Wave = "two"
 			},
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
-				"observed to run 1.2.0: 1 cluster left the fleet or the selection" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave is " +
+				"left to show that 1.2.0 works: 1 cluster left the fleet or the selection before the wave was " +
+				"verified" + advice,
 		},
 		"the soak is over when they leave, and there is an approval": {
 			given: func(f *fixture) {
@@ -72,8 +74,9 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.succeed(0, 1)
 				f.remove(0, 1)
 			},
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
-				"observed to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave is " +
+				"left to show that 1.2.0 works: 2 clusters left the fleet or the selection before the wave was " +
+				"verified" + advice,
 		},
 		"every cluster fails, as is permitted": {
 			given: func(f *fixture) { f.had(0, 0); f.fails(0, 1) },
@@ -83,8 +86,8 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 		"one fails, as is permitted, and the other one leaves": {
 			given: func(f *fixture) { f.had(0, 0); f.fails(0); f.remove(1) },
 			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
-				"observed to run 1.2.0: 1 cluster left the fleet or the selection, 1 cluster failed, as maxFailures " +
-				"permits" + advice,
+				"observed to run 1.2.0: 1 cluster left the fleet or the selection before that, 1 cluster failed, " +
+				"as maxFailures permits" + advice,
 		},
 		"one fails, as is permitted, and the other one shows that it works": {
 			given: func(f *fixture) { f.had(1, time.Minute); f.fails(0); f.succeed(1) },
@@ -126,9 +129,9 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.ro.Status.Waves[1].Total = 2
 				f.remove(2, 3)
 			},
-			want: "Progressing, one Verified, two Verifying: wave two is not verified: no cluster of the wave was " +
-				"observed to run 1.2.0: 2 clusters left the fleet or the selection" +
-				strings.ReplaceAll(advice, "--wave one", "--wave two"),
+			want: "Progressing, one Verified, two Verifying: wave two is not verified: no cluster of the wave is " +
+				"left to show that 1.2.0 works: 2 clusters left the fleet or the selection before the wave was " +
+				"verified" + strings.ReplaceAll(advice, "--wave one", "--wave two"),
 		},
 		"a person overrides it": {
 			given: func(f *fixture) {
@@ -147,8 +150,9 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 				f.override("one", "go")
 				f.override("two", v1alpha1.GateObservation)
 			},
-			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave was " +
-				"observed to run 1.2.0: 2 clusters left the fleet or the selection" + advice,
+			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave is " +
+				"left to show that 1.2.0 works: 2 clusters left the fleet or the selection before the wave was " +
+				"verified" + advice,
 		},
 		"not on a cached view": {
 			given: func(f *fixture) {
@@ -186,7 +190,8 @@ func TestObservationGate(t *testing.T) {
 	}
 	got := d.Status.Waves[0].Gates[len(d.Status.Waves[0].Gates)-1]
 	want := v1alpha1.GateStatus{Name: "bellwether/observation", Verdict: v1alpha1.GateWaiting, WaitingSince: ago(0),
-		Evidence: "no cluster of the wave was observed to run 1.2.0: 2 clusters left the fleet or the selection"}
+		Evidence: "no cluster of the wave is left to show that 1.2.0 works: 2 clusters left the fleet or the selection " +
+			"before the wave was verified"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("gate (-want +got):\n%s", diff)
 	}
@@ -201,7 +206,7 @@ func TestObservationGate(t *testing.T) {
 	for range 2 { // also once the wave is verified
 		w := f.next().Status.Waves[0]
 		if g := w.Gates[len(w.Gates)-1]; w.Phase != v1alpha1.WaveVerified || g.Verdict != v1alpha1.GateOverridden ||
-			!strings.Contains(g.Evidence, "the gate had no verdict: no cluster of the wave was observed") {
+			!strings.Contains(g.Evidence, "the gate had no verdict: no cluster of the wave is left") {
 			t.Errorf("%s: %+v", w.Phase, g)
 		}
 	}

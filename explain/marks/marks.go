@@ -102,18 +102,29 @@ func (s Set) String() string {
 // maxNamed keeps lines short enough to read.
 const maxNamed = 5
 
-// Details names what the marks are about: "stale: prod-1, prod-2; paused". It is empty for an empty set.
+// meanings say in a few words what the marks are.
+var meanings = map[Mark]string{
+	Stale:   "shown as last reported",
+	Drifted: "changed on the cluster",
+	Vetoed:  "the cluster's owner refuses changes",
+	Paused:  "a person or the cluster's source wants no changes",
+	Frozen:  "a FleetFreeze stops changes",
+}
+
+// Details says what the marks mean and names what they are about: "stale (shown as last reported): prod-1, prod-2". It
+// is empty for an empty set.
 func (s Set) Details() string {
 	var out []string
 	for _, m := range All() {
 		about, has := s[m]
-		switch {
-		case !has:
-		case len(about) == 0:
-			out = append(out, string(m))
-		default:
-			out = append(out, fmt.Sprintf("%s: %s", m, phrase.First(slices.Sorted(slices.Values(about)), maxNamed)))
+		if !has {
+			continue
 		}
+		text := fmt.Sprintf("%s (%s)", m, meanings[m])
+		if len(about) > 0 {
+			text += ": " + phrase.First(slices.Sorted(slices.Values(about)), maxNamed)
+		}
+		out = append(out, text)
 	}
 	return strings.Join(out, "; ")
 }

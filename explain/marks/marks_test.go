@@ -126,22 +126,36 @@ func TestMarks(t *testing.T) {
 	}{
 		"an operator": {f.Operator(operator("echo", false)),
 			"stale (2), drifted (2), vetoed (1), paused (1), frozen (1)",
-			"stale: all, stale; drifted: all, drifted; vetoed: all; paused: all; frozen: all"},
+			"stale (shown as last reported): all, stale; " +
+				"drifted (changed on the cluster): all, drifted; " +
+				"vetoed (the cluster's owner refuses changes): all; " +
+				"paused (a person or the cluster's source wants no changes): all; " +
+				"frozen (a FleetFreeze stops changes): all"},
 		"another": {f.Operator(operator("db", false)), "stale (2), drifted (1), vetoed (2), paused (1), frozen (1)",
-			"stale: all, blind; drifted: all; vetoed: all, vetoed; paused: all; frozen: all"},
-		"one that is paused":   {f.Operator(operator("other", true)), "paused", "paused"},
+			"stale (shown as last reported): all, blind; " +
+				"drifted (changed on the cluster): all; " +
+				"vetoed (the cluster's owner refuses changes): all, vetoed; " +
+				"paused (a person or the cluster's source wants no changes): all; " +
+				"frozen (a FleetFreeze stops changes): all"},
+		"one that is paused": {f.Operator(operator("other", true)), "paused",
+			"paused (a person or the cluster's source wants no changes)"},
 		"one without clusters": {f.Operator(operator("other", false)), "", ""},
 		"a rollout": {f.Rollout(rollout("echo", "echo-2", v1alpha1.RolloutProgressing, false)),
 			"stale (2), drifted (2), vetoed (1), paused (1), frozen (1)",
-			"stale: all, stale; drifted: all, drifted; vetoed: all; paused: all; frozen: all"},
+			"stale (shown as last reported): all, stale; " +
+				"drifted (changed on the cluster): all, drifted; " +
+				"vetoed (the cluster's owner refuses changes): all; " +
+				"paused (a person or the cluster's source wants no changes): all; " +
+				"frozen (a FleetFreeze stops changes): all"},
 		"a rollout that is paused": {f.Rollout(rollout("other", "other-1", v1alpha1.RolloutPaused, true)), "paused",
-			"paused"},
+			"paused (a person or the cluster's source wants no changes)"},
 		"a rollout that has ended": {f.Rollout(rollout("echo", "echo-2", v1alpha1.RolloutSucceeded, true)), "", ""},
 		"a rollout of other clusters": {f.Rollout(rollout("echo", "echo-1", v1alpha1.RolloutProgressing, false)), "",
 			""},
 		"an operator on a cluster": {marks.Install(&clusters[7], &installs[5]), "", ""},
-		"one that a veto is about": {marks.Install(&clusters[7], &installs[6]), "vetoed", "vetoed"},
-		"one that is not there":    {marks.Install(nil, nil), "", ""},
+		"one that a veto is about": {marks.Install(&clusters[7], &installs[6]), "vetoed",
+			"vetoed (the cluster's owner refuses changes)"},
+		"one that is not there": {marks.Install(nil, nil), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff([]string{test.list, test.details},

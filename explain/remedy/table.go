@@ -404,7 +404,8 @@ func notPermitted() []Remedy {
 		{Reason: v1alpha1.ReasonVetoed, Means: "The owner of the cluster refuses changes there.", Do: []Action{
 			run("Ask the cluster's owner. The veto is a ConfigMap beside the agent on the cluster",
 				"kubectl --kubeconfig FILE -n bellwether-system get configmap bellwether-veto -o yaml")},
-			Next: "The cluster is changed as soon as the veto is deleted or over."},
+			Next: "The cluster is changed as soon as the ConfigMap is deleted. The time in its key until is what the " +
+				"owner means to do; it ends nothing by itself."},
 		{Reason: v1alpha1.ReasonFrozen, Means: "A FleetFreeze stops everything that Bellwether does on the cluster. " +
 			"What is installed runs on.", Do: []Action{
 			run("See what is frozen since when, and why", "kubectl get fleetfreezes"),

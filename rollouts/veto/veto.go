@@ -97,11 +97,11 @@ func Covers(v *v1alpha1.ClusterVeto, operator v1alpha1.OperatorReference) bool {
 		slices.Contains(v.Operators, operator.Namespace+"/"+operator.Name))
 }
 
-// Message says that the cluster's owner refuses changes, why and until when.
+// Message says that the cluster's owner refuses changes, why, and when the owner means to end that. Time alone does not.
 func Message(v *v1alpha1.ClusterVeto) string {
 	text := "the owner of the cluster refuses changes: " + v.Reason
 	if v.Until != nil {
-		text += "; until " + v.Until.UTC().Format(time.RFC3339)
+		text += "; the owner means to end that at " + v.Until.UTC().Format(time.RFC3339)
 	}
 	return text + "; delete ConfigMap " + v1alpha1.VetoConfigMap + " beside the agent to allow them"
 }

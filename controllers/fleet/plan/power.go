@@ -80,9 +80,9 @@ func hibernating(source *v1alpha1.ClusterSource) string {
 func powerUnknown(source *v1alpha1.ClusterSource) string {
 	text := powerState(source)
 	if source.PowerState == v1alpha1.PowerHibernating {
-		return text + ", but the agent has reported since then, so the cluster is taken to run: check the source"
+		return text + ", but the agent has reported since then, so the cluster counts as running: check the source"
 	}
-	return fmt.Sprintf("%s, which the hub believes for %.0f minutes only, so the cluster is taken to run: check the "+
+	return fmt.Sprintf("%s, which the hub believes for %.0f minutes only, so the cluster counts as running: check the "+
 		"source", text, v1alpha1.PowerTransitionLimit.Minutes())
 }
 

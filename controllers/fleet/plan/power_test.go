@@ -114,7 +114,7 @@ func TestPowerStateEndsByItself(t *testing.T) {
 	}
 	want := "the agent has not renewed its Lease since 2026-11-21T09:00:00Z: check the agent on the cluster, and its " +
 		"connection to the hub; its source reports the power state Resuming since 2026-11-21T09:40:00Z, which the " +
-		"hub believes for 30 minutes only, so the cluster is taken to run: check the source"
+		"hub believes for 30 minutes only, so the cluster counts as running: check the source"
 	if got := conditions.Get(d.Status.Conditions, v1alpha1.ConditionOnline).Message; got != want {
 		t.Errorf("message\n%s\nwant\n%s", got, want)
 	}

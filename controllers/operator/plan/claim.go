@@ -50,8 +50,8 @@ func ClaimOf(o *v1alpha1.ManagedOperator) Claim {
 type Meeting struct {
 	// Reason of the condition.
 	Reason string
-	// What the other one does as well.
-	What string
+	// What the other one does as well, and why OLM cannot have both; empty where that is plain.
+	What, Why string
 	// Do is the change that parts them.
 	Do string
 }
@@ -61,22 +61,21 @@ type Meeting struct {
 // second one fails with InterOperatorGroupOwnerConflict (olm.md, fact 14).
 func (c Claim) Meets(o Claim) *Meeting {
 	const apart = "install both with spec.install.mode OwnNamespace, or let no cluster be selected by both"
+	const second = "OLM fails the second operator that provides an API where one of the two watches all namespaces"
 	if c.Namespace == o.Namespace {
-		return &Meeting{v1alpha1.ReasonNamespaceConflict, "installs into namespace " + c.Namespace + " as well",
+		return &Meeting{v1alpha1.ReasonNamespaceConflict, "installs into namespace " + c.Namespace + " as well", "",
 			"change spec.install.namespace or spec.clusterSelector of one of the two"}
 	}
 	if !c.AllNamespaces && !o.AllNamespaces {
 		return nil
 	}
 	if c.Package == o.Package {
-		return &Meeting{v1alpha1.ReasonInstalledElsewhere, fmt.Sprintf(
-			"installs package %s into namespace %s, and one of the two watches all namespaces", c.Package, o.Namespace),
-			apart}
+		return &Meeting{v1alpha1.ReasonInstalledElsewhere, fmt.Sprintf("installs package %s into namespace %s", c.Package,
+			o.Namespace), second, apart}
 	}
 	for _, api := range c.Provides {
 		if _, both := slices.BinarySearch(o.Provides, api); both {
-			return &Meeting{v1alpha1.ReasonInstalledElsewhere, fmt.Sprintf(
-				"provides %s as well, and one of the two watches all namespaces", api), apart}
+			return &Meeting{v1alpha1.ReasonInstalledElsewhere, "provides " + api + " as well", second, apart}
 		}
 	}
 	return nil
@@ -105,8 +104,12 @@ func (p *pass) conflict() *conditions.Summary {
 	for _, claim := range older {
 		meeting := own.Meets(claim)
 		if shared := p.sharedClusters(claim); len(shared) > 0 {
-			s := stalled(meeting.Reason, fmt.Sprintf("ManagedOperator %s is older and %s, on %s: %s", claim.Key,
-				meeting.What, phrase.First(sorted(shared), maxNamed), meeting.Do))
+			text := fmt.Sprintf("ManagedOperator %s is older and %s, on %s", claim.Key, meeting.What,
+				phrase.First(sorted(shared), maxNamed))
+			if meeting.Why != "" {
+				text += "; " + meeting.Why
+			}
+			s := stalled(meeting.Reason, text+": "+meeting.Do)
 			return &s
 		}
 	}

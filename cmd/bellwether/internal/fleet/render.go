@@ -94,7 +94,11 @@ func addSource(facts *term.Table, c *v1alpha1.FleetCluster) {
 func powerState(c *v1alpha1.FleetCluster) term.Cell {
 	text := string(c.Status.Source.PowerState)
 	if c.Status.Source.SaysStopped() && !c.Status.IsHibernating() {
-		return term.Warn.Cell(text + " (not believed: the cluster is taken to run)")
+		why := fmt.Sprintf("it has lasted for more than %.0f minutes", v1alpha1.PowerTransitionLimit.Minutes())
+		if c.Status.Source.PowerState == v1alpha1.PowerHibernating {
+			why = "the agent has reported since then"
+		}
+		return term.Warn.Cell(text + " (not believed, because " + why + ": the cluster counts as running)")
 	}
 	return term.Cell{Text: text}
 }

@@ -4,7 +4,6 @@
 package rollout_test
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -322,7 +321,11 @@ func TestForcedRollbackAsks(t *testing.T) {
 			r.Spec.Rollback, r.Status.Clusters.Failed = &v1alpha1.RolloutRollback{Of: "echo-2"}, 1+c.failed
 			h := clitest.NewHub(r)
 			h.Answer = c.answer
-			got := h.Run(t, strings.Fields("rollout rollback "+cmp.Or(c.of, "echo-3")+" --reason bad "+c.args)...)
+			of := "echo-3"
+			if c.of != "" {
+				of = c.of
+			}
+			got := h.Run(t, strings.Fields("rollout rollback "+of+" --reason bad "+c.args)...)
 			if !strings.Contains(got.Out+got.Err, c.want) {
 				t.Errorf("it says\n%s%swant %q", got.Out, got.Err, c.want)
 			}
