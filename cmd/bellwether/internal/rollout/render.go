@@ -159,9 +159,9 @@ func writeHolds(out *strings.Builder, in RolloutInput, s term.Style) {
 		if len(h.Changes) > 0 {
 			text += ": " + strings.Join(h.Changes, "; ")
 		}
-		text += fmt.Sprintf(" (release with: %s operator release-hold %s %s --rollout %s -n %s)", s.ProgramName(),
-			in.Operator.Name, h.Version, h.Rollout, in.Operator.Namespace)
-		out.WriteString(s.Lines(term.Warn, text))
+		out.WriteString(s.Lines(term.Warn, text) + s.Command(term.Warn, "release it with:",
+			fmt.Sprintf("%s operator release-hold %s %s --rollout %s -n %s", s.ProgramName(), in.Operator.Name, h.Version,
+				h.Rollout, in.Operator.Namespace)))
 	}
 }
 
