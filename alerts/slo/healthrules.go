@@ -5,6 +5,7 @@ package slo
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -97,23 +98,44 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 		}
 	}
 	return group("absence", 4*time.Minute, wait(rule(AlertSLIAbsent, series.Ticket, series.ScopeOperator,
-		owned(missing), s.annotate(map[string]string{
-			"summary": "No data for {{ $labels.sli }} of " + nameOfOperator +
+		fmt.Sprintf("(\n%s\n)\nor (\n%s\n)", indent(owned(missing)), indent(s.unknownOperators())),
+		s.annotate(map[string]string{
+			"summary": "No data for {{ with $labels.sli }}{{ . }} of {{ end }}" + nameOfOperator +
 				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
 			"description": "The SLI was measured fewer than 5 times in the last 15 minutes. The operator may be down " +
 				"without any other alert. Check that the agent runs and that Prometheus scrapes it. If this is an " +
-				"SLI of the operator's own, check that the metrics have the names that its definition uses.",
+				"SLI of the operator's own, check that the metrics have the names that its definition uses. If the " +
+				"hub has no operator of that name, as where the alert names no SLI, correct the name in the " +
+				"objectives or the EndpointProbe: nothing else alerts about it.",
 		}, "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}")), absentFor))
 }
 
-// ownMatcher selects the own SLIs of an operator with alerts, if it has any. They are
-// expected somewhere: on which clusters their metrics are is not known.
+// unknownOperators are those that objectives or probes name and that are expected nowhere. Alerts about
+// them would be joined with what is recorded of operators, and lost.
+func (s Set) unknownOperators() string {
+	probes := aggregate("group", objectiveLabels, withProbeSLI(series.ProbeSuccess))
+	unknown := []string{fmt.Sprintf("%s unless %s %s", probes, on(operatorLabels), known)}
+	for _, id := range s.Named {
+		unknown = append(unknown, fmt.Sprintf("absent_over_time(%s{%s}[%s])", known, matchOperator(id),
+			duration(absentWindow)))
+	}
+	return fmt.Sprintf("(%s)\nand on () %s", strings.Join(unknown, "\nor "), aggregate("group", "",
+		series.FleetClusters+" offset "+duration(absentWindow)))
+}
+
+// ownMatcher selects the own SLIs of an operator with alerts, and the probes that it names, if it has
+// any. They are expected somewhere: on which clusters their metrics are is not known.
 func (op Operator) ownMatcher() string {
 	var names []string
 	for _, own := range op.Own {
 		isSilent := func(o Objective) bool { return o.SLI == own.Name && o.Alerts == AlertsNone }
 		if !slices.ContainsFunc(op.Objectives, isSilent) {
 			names = append(names, own.Name)
+		}
+	}
+	for _, o := range op.Objectives {
+		if o.isOfProbe() && o.SLI != Probe && o.Alerts != AlertsNone {
+			names = append(names, regexp.QuoteMeta(o.SLI))
 		}
 	}
 	if len(names) == 0 {

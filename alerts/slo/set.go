@@ -72,6 +72,9 @@ type Set struct {
 	Default []Objective
 	// Operators are those that differ from the default.
 	Operators []Operator
+	// Named are operators that somebody wrote objectives for, and that are therefore
+	// expected to be in the inventory: an alert says so of each one that is not.
+	Named []types.NamespacedName
 	// RunbookURL is the folder with a page for each alert, such as DefaultRunbooks; what
 	// follows is ALERT.md, and #SLI where the alert is about one. Empty: no links.
 	RunbookURL string

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/alerts/slo/read"
 )
@@ -162,4 +164,32 @@ slos:
 			{Expr: `count by (sli, severity) (ALERTS{alertstate="firing",sli="share"})`, At: "399m",
 				Samples: []testSample{page("share")}},
 		}})
+}
+
+// TestNamedIsExpected has objectives and a probe name what does not exist.
+func TestNamedIsExpected(t *testing.T) {
+	t.Parallel()
+	set := slo.Set{Default: slo.DefaultProfile(), Operators: []slo.Operator{
+		{Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "probe:api", Target: 999_000},
+			{SLI: "probe:gone", Target: 999_000}, {SLI: "probe:silent", Target: 999_000, Alerts: slo.AlertsNone}}},
+		{Namespace: "fleet", Name: "ledgr", Team: "money", Objectives: []slo.Objective{{SLI: "csv", Target: 999_000}}},
+	}, Named: []types.NamespacedName{{Namespace: "fleet", Name: "echo"}, {Namespace: "fleet", Name: "ledgr"}}}
+	probe := func(operator, name string) string {
+		return fmt.Sprintf(`probe_success{cluster="c",operator_namespace="fleet",operator=%q,probe=%q,vantage="cluster"}`,
+			operator, name)
+	}
+	input := []testInput{
+		{`bellwether_operator_expected{cluster="c",operator_namespace="fleet",operator="echo"}`, "1x100"},
+		{probe("echo", "api"), "1x100"}, {probe("ehco", "web"), "1x100"},
+	}
+	hub := testInput{`bellwether_fleet_clusters{state="online"}`, "1x100"}
+	absent := func(labels string) testSample { return testSample{labels, 1} }
+	query := `count by (operator, sli, severity) (ALERTS{alertname="BellwetherSLIAbsent",alertstate="firing"})`
+	run(t, set, testCase{Name: "a name that nothing has", Series: append([]testInput{hub}, input...), Exprs: []testExpr{
+		{Expr: query, At: "10m"},
+		{Expr: query, At: "60m", Samples: []testSample{
+			absent(`{operator="ehco",severity="ticket",sli="probe:web"}`),
+			absent(`{operator="echo",severity="ticket",sli="probe:gone"}`),
+			absent(`{operator="ledgr",severity="ticket"}`)}},
+	}}, testCase{Name: "nothing is known of the hub", Series: input[1:], Exprs: []testExpr{{Expr: query, At: "60m"}}})
 }

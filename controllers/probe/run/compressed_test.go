@@ -45,11 +45,13 @@ func TestCompressedAnswers(t *testing.T) {
 		probe            v1alpha1.HTTPProbe
 		want, message    string
 	}{
-		"matches":                      {"gzip", "", v1alpha1.HTTPProbe{Matches: []string{"Welcome"}}, "", ""},
-		"matches, and is wrong":        {"gzip", "", v1alpha1.HTTPProbe{Matches: []string{"Goodbye"}}, v1alpha1.ReasonBadAnswer, "does not match"},
-		"does not match, and is wrong": {"gzip", "", v1alpha1.HTTPProbe{NotMatches: []string{"Welcome"}}, v1alpha1.ReasonBadAnswer, "does not match"},
-		"does not match":               {"gzip", "", v1alpha1.HTTPProbe{NotMatches: []string{"error"}}, "", ""},
-		"json":                         {"X-GZIP", "", v1alpha1.HTTPProbe{JSON: `body.status == "ok"`}, "", ""},
+		"matches": {"gzip", "", v1alpha1.HTTPProbe{Matches: []string{"Welcome"}}, "", ""},
+		"matches, and is wrong": {"gzip", "", v1alpha1.HTTPProbe{Matches: []string{"Goodbye"}},
+			v1alpha1.ReasonBadAnswer, "does not match"},
+		"does not match, and is wrong": {"gzip", "", v1alpha1.HTTPProbe{NotMatches: []string{"Welcome"}},
+			v1alpha1.ReasonBadAnswer, "does not match"},
+		"does not match": {"gzip", "", v1alpha1.HTTPProbe{NotMatches: []string{"error"}}, "", ""},
+		"json":           {"X-GZIP", "", v1alpha1.HTTPProbe{JSON: `body.status == "ok"`}, "", ""},
 		"accepted": {"gzip", "", v1alpha1.HTTPProbe{Matches: []string{"Welcome"},
 			Headers: map[string]string{"Accept-Encoding": "gzip"}}, "", ""},
 		"identity": {"identity", "", v1alpha1.HTTPProbe{Matches: []string{"Welcome"}}, "", ""},

@@ -77,6 +77,18 @@ func (c *choices) created() []*subject {
 	return out
 }
 
+// missing returns the operators that OperatorSLOs name and that do not exist, sorted and each once.
+func (c *choices) missing() []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, r := range c.refused {
+		if r.reason == v1alpha1.ReasonOperatorNotFound {
+			out = append(out, types.NamespacedName{Namespace: r.slo.Namespace, Name: r.slo.Spec.Operator})
+		}
+	}
+	slices.SortFunc(out, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(out)
+}
+
 func (c *choices) refuse(s *v1alpha1.OperatorSLO, reason, format string, args ...any) {
 	c.refused = append(c.refused, refusal{s, reason, fmt.Sprintf(format, args...)})
 }

@@ -39,13 +39,14 @@ type File struct {
 func (f File) isForAll() bool { return f.Operator == types.NamespacedName{} }
 
 // files makes the rules of all subjects. Without a subject there are none: a hub
-// that manages nothing has nothing to alert on.
-func files(in Input, subjects []*subject) ([]File, error) {
+// that manages nothing has nothing to alert on. Named are operators that OperatorSLOs name and that do
+// not exist.
+func files(in Input, subjects []*subject, named []types.NamespacedName) ([]File, error) {
 	if len(subjects) == 0 {
 		return nil, nil
 	}
 	set := slo.Set{Default: slo.DefaultProfile(), RunbookURL: in.RunbookURL, DashboardURL: in.DashboardURL,
-		WithoutAlerts: in.WithoutAlerts}
+		WithoutAlerts: in.WithoutAlerts, Named: named}
 	for _, s := range subjects {
 		set.Operators = append(set.Operators, s.rules)
 	}

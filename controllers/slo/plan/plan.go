@@ -104,7 +104,8 @@ func Next(in Input) (Decision, error) {
 		subjects = append(subjects, newSubject(c.operator, c.slo))
 	}
 	var err error
-	if next.Files, err = files(in, append(subjects[:len(subjects):len(subjects)], chosen.created()...)); err != nil {
+	next.Files, err = files(in, append(subjects[:len(subjects):len(subjects)], chosen.created()...), chosen.missing())
+	if err != nil {
 		return Decision{}, err
 	}
 	for _, r := range chosen.refused {

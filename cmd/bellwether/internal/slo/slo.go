@@ -84,6 +84,9 @@ func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused
 	if o.noDefault && len(files) == 0 {
 		return all, nil, nil, exit.Hintf("set a file, or remove --no-default", "no objectives")
 	}
+	for _, op := range all.Operators {
+		all.Named = append(all.Named, op.ID())
+	}
 	return all, refused, notes, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/alerts/slo/scenario"
@@ -45,6 +46,7 @@ func TestSLOGenerate(t *testing.T) {
 		Default: slo.DefaultProfile(), RunbookURL: slo.DefaultRunbooks,
 		Operators: []slo.Operator{{Namespace: "default", Name: "echo",
 			Objectives: []slo.Objective{{SLI: "available", Target: 999_000}}}},
+		Named: []types.NamespacedName{{Namespace: "default", Name: "echo"}},
 	})
 	if err != nil {
 		t.Fatal(err)
