@@ -161,7 +161,7 @@ func (v *verifier) catalog(ctx context.Context) (Check, error) {
 	c := Check{Name: "catalog"}
 	source := v.in.Source
 	source.Verification = oci.Verification{} // It is reported on by itself.
-	packages, err := readAll(ctx, v.client, source)
+	packages, err := readValid(ctx, v.client, source)
 	if errors.Is(err, catalogs.ErrNotCatalog) || errors.Is(err, catalogs.ErrInvalidPackage) ||
 		errors.Is(err, oci.ErrDigestMismatch) {
 		c.Verdict, c.Text, c.Details = Failed, "it cannot be used", strings.Split(err.Error(), "\n")
