@@ -11,12 +11,16 @@ import (
 )
 
 // ReadWithImages is ReadGraphs, with the images of each bundle in its RelatedImages: those that the catalog lists, and
-// where it has the manifests those that the ClusterServiceVersion runs or tells the operator to run.
-func ReadWithImages(files Files) ([]*Package, error) {
+// where it has the manifests those that the ClusterServiceVersion runs or tells the operator to run. Each bundle is
+// given to check, which may be called from several goroutines; its error ends the reading and is returned.
+func ReadWithImages(files Files, check func(pkg string, b *Bundle) error) ([]*Package, error) {
 	type key struct{ pkg, bundle string }
 	var mu sync.Mutex
 	images := map[key][]RelatedImage{}
 	packages, err := ReadEach(files, func(pkg string, b *Bundle) error {
+		if err := check(pkg, b); err != nil {
+			return err
+		}
 		found := withManifests(b)
 		mu.Lock()
 		defer mu.Unlock()

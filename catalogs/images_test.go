@@ -44,7 +44,7 @@ func TestReadWithImages(t *testing.T) {
 				`{"schema":"olm.package","name":"echo","defaultChannel":"stable"}
 				{"schema":"olm.channel","package":"echo","name":"stable","entries":[{"name":"echo.v1.0.0"}]}
 				{"schema":"olm.bundle","package":"echo","name":"echo.v1.0.0","image":"registry.example.com/bundle",
-				"relatedImages":[{"name":"manager","image":"registry.example.com/listed"}],"properties":[`+properties+`]}`)))
+				"relatedImages":[{"name":"manager","image":"registry.example.com/listed"}],"properties":[`+properties+`]}`)), func(string, *catalogs.Bundle) error { return nil })
 			if err != nil {
 				t.Fatal(err)
 			}

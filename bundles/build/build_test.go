@@ -314,6 +314,86 @@ func TestBindings(t *testing.T) {
 	}
 }
 
+// The rules of an aggregated role are those of the roles that it selects, and the bundle has them or says that it lacks
+// them.
+func TestAggregatedRoles(t *testing.T) {
+	role := func(name, labels, rest string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + name + ", labels: {" +
+			labels + "}}\n" + rest
+	}
+	const binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: b}\n" +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: all}\n" +
+		"subjects: [{kind: ServiceAccount, name: sa, namespace: ns}]\n"
+	aggregate := func(label string) string {
+		return "aggregationRule: {clusterRoleSelectors: [{matchLabels: {" + label + ": 'true'}}]}\nrules: []\n"
+	}
+	rules := func(resource string) string {
+		return "rules: [{apiGroups: [''], resources: [" + resource + "], verbs: [get]}]\n"
+	}
+	for name, tc := range map[string]struct {
+		roles   []string
+		want    []string
+		warning string
+	}{
+		"two": {[]string{role("all", "", aggregate("a")), role("one", "a: 'true'", rules("pods")),
+			role("two", "a: 'true'", rules("nodes")), role("three", "b: 'true'", rules("secrets"))},
+			[]string{"pods", "nodes"}, "the rules of one, two are in the ClusterServiceVersion"},
+		"one through another, which selects itself": {[]string{role("all", "a: 'true'", aggregate("a")),
+			role("next", "a: 'true'", aggregate("b")), role("two", "b: 'true'", rules("nodes"))}, []string{"nodes"},
+			"the rules of two are in the ClusterServiceVersion"},
+		"none": {[]string{role("all", "", aggregate("a"))}, nil, "whose rules are not among the manifests"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml",
+				Text: []byte(join(append(tc.roles, deployment, binding)...))}},
+				build.Options{Package: "p", Version: "1.0.0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := r.Files.Bundle()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range b.CSV.Spec.InstallStrategy.StrategySpec.ClusterPermissions {
+				for _, rule := range p.Rules {
+					got = append(got, rule.Resources...)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("granted resources (-want +got):\n%s", diff)
+			}
+			if warnings := strings.Join(r.Warnings, "\n"); !strings.Contains(warnings, tc.warning) {
+				t.Errorf("warnings %q, want %q", warnings, tc.warning)
+			}
+		})
+	}
+}
+
+// A binding of a second account names the author's namespace, which no cluster need have: OLM makes the account.
+func TestSecondAccount(t *testing.T) {
+	account := "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: runner, namespace: ns}\n"
+	text := join(deployment, account, role("{kind: ServiceAccount, name: runner, namespace: ns}"))
+	r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(text)}},
+		build.Options{Package: "p", Version: "1.0.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := r.Files.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := b.CSV.Spec.InstallStrategy.StrategySpec.Permissions
+	if len(granted) != 1 || granted[0].ServiceAccountName != "runner" {
+		t.Errorf("granted: %+v, want permissions of the account runner", granted)
+	}
+	for name, content := range r.Files {
+		if strings.Contains(string(content), "namespace: ns") {
+			t.Errorf("%s names the author's namespace:\n%s", name, content)
+		}
+	}
+}
+
 func TestLeaveOut(t *testing.T) {
 	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: setup, namespace: ns}\n"
 	for _, what := range []string{"Job", "job/setup"} {

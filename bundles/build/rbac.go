@@ -12,6 +12,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 )
@@ -54,7 +56,9 @@ func (a *assembly) permit() {
 	a.placeAccounts(accounts)
 }
 
-// accounts are those that OLM makes.
+// accounts are those that OLM makes: the operator's, and further ones that bindings name in the author's namespace. A
+// binding in the bundle would name that namespace on every cluster, whereas OLM makes the accounts of permissions where
+// the operator is.
 func (a *assembly) accounts() map[string]bool {
 	out := map[string]bool{}
 	for _, d := range a.objects.deployments {
@@ -63,7 +67,33 @@ func (a *assembly) accounts() map[string]bool {
 	for _, name := range a.options.ServiceAccounts {
 		out[name] = true
 	}
+	for _, o := range a.objects.accounts {
+		if a.isBoundHere(o.GetName()) {
+			out[o.GetName()] = true
+		}
+	}
 	return out
+}
+
+// isBoundHere says whether a binding grants rules to an account in the author's namespace, which it names.
+func (a *assembly) isBoundHere(account string) bool {
+	binds := func(ref rbacv1.RoleRef, subjects []rbacv1.Subject) bool {
+		rules, _ := a.rules(roleKey{ref.Kind, ref.Name})
+		return len(rules) > 0 && slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == kindServiceAccount && s.Name == account && s.Namespace != "" && s.Namespace == a.namespace
+		})
+	}
+	for _, b := range a.objects.roleBindings {
+		if binds(b.value.RoleRef, b.value.Subjects) {
+			return true
+		}
+	}
+	for _, b := range a.objects.clusterRoleBindings {
+		if binds(b.value.RoleRef, b.value.Subjects) {
+			return true
+		}
+	}
+	return false
 }
 
 // bind grants a role to those subjects of a binding that are accounts of the operator, and returns the others.
@@ -85,6 +115,9 @@ func (a *assembly) bind(binding object, ref rbacv1.RoleRef, subjects []rbacv1.Su
 		a.permissions.kept[key] = true
 		return subjects
 	}
+	if !a.permissions.absorbed[key] {
+		a.warnAboutAggregation(key)
+	}
 	a.permissions.absorbed[key] = true
 	var others []rbacv1.Subject
 	for _, s := range subjects {
@@ -100,7 +133,8 @@ func (a *assembly) bind(binding object, ref rbacv1.RoleRef, subjects []rbacv1.Su
 	return others
 }
 
-// rules of a role among the manifests. Those of an aggregated one are written by the cluster and not known.
+// rules of a role among the manifests. A cluster writes those of an aggregated one: they are those of the roles among
+// the manifests that it selects, and not known where it selects none.
 func (a *assembly) rules(key roleKey) ([]rbacv1.PolicyRule, bool) {
 	for _, r := range a.objects.roles {
 		if key == (roleKey{kindRole, r.GetName()}) {
@@ -109,10 +143,56 @@ func (a *assembly) rules(key roleKey) ([]rbacv1.PolicyRule, bool) {
 	}
 	for _, r := range a.objects.clusterRoles {
 		if key == (roleKey{kindClusterRole, r.GetName()}) {
-			return r.value.Rules, r.value.AggregationRule == nil
+			if r.value.AggregationRule == nil {
+				return r.value.Rules, true
+			}
+			rules, from := a.aggregatedRules(r.value.AggregationRule)
+			return rules, len(from) > 0
 		}
 	}
 	return nil, false
+}
+
+// warnAboutAggregation says whose rules an aggregated role has in the bundle.
+func (a *assembly) warnAboutAggregation(key roleKey) {
+	for _, r := range a.objects.clusterRoles {
+		if key != (roleKey{kindClusterRole, r.GetName()}) || r.value.AggregationRule == nil {
+			continue
+		}
+		_, from := a.aggregatedRules(r.value.AggregationRule)
+		a.warn("%v is aggregated: the rules of %s are in the ClusterServiceVersion; what other roles of a cluster would "+
+			"add is not granted", r.object, strings.Join(from, ", "))
+	}
+}
+
+// aggregatedRules are the rules of the roles that an aggregation selects among the manifests, and the names of those
+// roles. A selected role that is aggregated itself has rules of its own only once the cluster wrote them.
+func (a *assembly) aggregatedRules(rule *rbacv1.AggregationRule) (rules []rbacv1.PolicyRule, from []string) {
+	visited := map[string]bool{}
+	var add func(*rbacv1.AggregationRule)
+	add = func(rule *rbacv1.AggregationRule) {
+		for _, r := range a.objects.clusterRoles {
+			if visited[r.GetName()] || !selects(rule, r.GetLabels()) {
+				continue
+			}
+			visited[r.GetName()] = true
+			if r.value.AggregationRule != nil {
+				add(r.value.AggregationRule)
+				continue
+			}
+			rules, from = appendRules(rules, r.value.Rules, false), append(from, r.GetName())
+		}
+	}
+	add(rule)
+	return rules, from
+}
+
+// selects says whether an aggregation takes in a role with these labels. A selector that cannot be read takes in none.
+func selects(rule *rbacv1.AggregationRule, roleLabels map[string]string) bool {
+	return slices.ContainsFunc(rule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
+		selector, err := metav1.LabelSelectorAsSelector(&s)
+		return err == nil && selector.Matches(labels.Set(roleLabels))
+	})
 }
 
 // appendRules adds the rules that are not there yet. In a namespace, rules about URLs grant nothing, and the Role that

@@ -129,7 +129,8 @@ func property(kind string, value any) map[string]any {
 // CSV is a ClusterServiceVersion with one Deployment that owns the API Thing of a group.
 func CSV(name, version, group string) map[string]any {
 	labels := map[string]any{"app": "operator"}
-	container := map[string]any{"name": "manager", "image": "registry.example.com/operator:" + version}
+	container := map[string]any{"name": "manager",
+		"image": "registry.example.com/operator:" + strings.ReplaceAll(version, "+", "-")} // a tag has no plus sign
 	return map[string]any{
 		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
 		"metadata": map[string]any{"name": name, "namespace": "placeholder",

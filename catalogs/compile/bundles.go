@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/catalogs/opm"
 )
 
 // Versions returns all versions of a ladder, the retired ones too, in the order in which Compile requests their
@@ -108,6 +109,10 @@ func (x *renderer) finish(b *catalogs.Bundle, document declcfg.Bundle) error {
 	full := *b
 	if err := fill(&full, document); err != nil {
 		return err
+	}
+	if err := opm.CheckBundle(x.in.Ladder.Package, &full); err != nil {
+		x.problems = append(x.problems, fmt.Errorf("%w: version %s: %w", ErrContent, b.Version, err))
+		return nil
 	}
 	x.result.noteIfTooLarge(&full)
 	x.result.Relations = append(x.result.Relations, relationOf(&full))

@@ -21,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/catalogs/opm"
 )
 
 // Input is everything that a compiled package depends on.
@@ -123,6 +124,9 @@ func Compile(in Input) (Result, error) {
 		if err := Continuity(in.Previous, in.Ladder); err != nil {
 			return Result{}, err
 		}
+	}
+	if err := opm.Check(p); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ladder.ErrInvalid, err)
 	}
 	apart, err := checkPaths(p, in)
 	if err != nil {

@@ -270,6 +270,12 @@ func TestCompileRefuses(t *testing.T) {
 			other.Package = "ecco"
 			contents(in)["1.2.0"] = compile.Content{Bundle: &other}
 		}, compile.ErrContent, `its bundle is of package "ecco"`},
+		"an image that opm refuses": {func(t *testing.T, in *compile.Input) {
+			contents(in)["1.2.0"] = compile.Content{Bundle: bundle(t, "1.2.0", func(csv map[string]any) {
+				csv["spec"].(map[string]any)["relatedImages"] = []any{map[string]any{"name": "chart",
+					"image": "oci://example.com/chart"}}
+			})}
+		}, compile.ErrContent, `version 1.2.0: invalid package "echo-operator": opm refuses it: `},
 		"an empty package": {func(_ *testing.T, in *compile.Input) {
 			in.Ladder.Bundles, in.Ladder.Blocks, in.Ladder.Deprecations, in.Ladder.Retired = nil, nil, nil, nil
 		}, compile.ErrNothingToOffer, "has no version yet"},

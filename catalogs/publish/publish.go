@@ -25,6 +25,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/opm"
 	"github.com/bellwether-dev/bellwether/catalogs/sbom"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 )
@@ -167,7 +168,7 @@ func (p *publisher) read(ctx context.Context) error {
 	if p.repository, err = oci.Repository(p.in.Ref); err != nil {
 		return err
 	}
-	if p.packages, err = readAll(ctx, p.client, oci.Source{Directory: p.in.Dir}); err != nil {
+	if p.packages, err = readValid(ctx, p.client, oci.Source{Directory: p.in.Dir}); err != nil {
 		return err
 	}
 	p.result.Packages = len(p.packages)
@@ -177,7 +178,32 @@ func (p *publisher) read(ctx context.Context) error {
 	return nil
 }
 
+// CheckFolder reports why the catalog in a folder cannot be published anywhere: it is none, or opm refuses it.
+func CheckFolder(ctx context.Context, client *oci.Client, dir string) error {
+	_, err := readValid(ctx, client, oci.Source{Directory: dir})
+	return err
+}
+
+// readValid is readAll for what must be a catalog for other tools too. The error of what opm refuses wraps
+// catalogs.ErrInvalidPackage.
+func readValid(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs.Package, error) {
+	packages, err := readChecked(ctx, client, s, opm.CheckBundle)
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	for _, p := range packages {
+		problems = append(problems, opm.Check(p))
+	}
+	return packages, errors.Join(problems...)
+}
+
 func readAll(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs.Package, error) {
+	return readChecked(ctx, client, s, func(string, *catalogs.Bundle) error { return nil })
+}
+
+func readChecked(ctx context.Context, client *oci.Client, s oci.Source,
+	check func(string, *catalogs.Bundle) error) ([]*catalogs.Package, error) {
 	digest, err := client.Resolve(ctx, s)
 	if err != nil {
 		return nil, err
@@ -186,7 +212,7 @@ func readAll(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs
 	if err != nil {
 		return nil, err
 	}
-	return catalogs.ReadWithImages(files)
+	return catalogs.ReadWithImages(files, check)
 }
 
 // compare reads what the tag holds and finds what would be lost.

@@ -507,6 +507,17 @@ func TestPublishRefuses(t *testing.T) {
 {"schema":"olm.bundle","package":"echo","name":"echo.v1.1.0","image":"example.com/b:1.1.0",`+
 		`"properties":[{"type":"olm.package","value":{"packageName":"echo","version":"1.1.0"}}]}
 {"schema":"olm.channel","package":"echo","name":"stable","entries":[{"name":"echo.v1.1.0","skips":["echo.v1.0.0"]}]}`)
+	refused := release{dir: t.TempDir()}
+	write(t, refused.dir+"/c.json", `{"schema":"olm.package","name":"echo","defaultChannel":"stable"}
+{"schema":"olm.bundle","package":"echo","name":"echo.v1.1.0","image":"example.com/b@`+held.Digest+`",`+
+		`"relatedImages":[{"name":"chart","image":"oci://example.com/chart"}],`+
+		`"properties":[{"type":"olm.package","value":{"packageName":"echo","version":"1.1.0"}}]}
+{"schema":"olm.channel","package":"echo","name":"stable","entries":[{"name":"echo.v1.1.0"}]}`)
+	report, err := publish.Verify(t.Context(), newClient(),
+		publish.VerifyInput{Source: oci.Source{Directory: refused.dir}, SkipBundleCheck: true})
+	if err != nil || report.OK() || !strings.Contains(fmt.Sprint(report), "oci://example.com/chart") {
+		t.Errorf("verified: %+v (%v)", report, err)
+	}
 	tests := map[string]struct {
 		release release
 		change  func(*publish.Input)
@@ -518,6 +529,7 @@ func TestPublishRefuses(t *testing.T) {
 		"a lower head": {release: newRelease(t, f, "1.0.0"), want: publish.ErrContinuity,
 			says: "no upgrade path from 1.1.0"},
 		"what is no catalog": {release: empty, want: catalogs.ErrNotCatalog},
+		"what opm refuses":   {release: refused, want: catalogs.ErrInvalidPackage, says: `"oci://example.com/chart"`},
 		"another digest expected": {release: elsewhere,
 			change: func(in *publish.Input) { in.Expect = "sha256:" + strings.Repeat("0", 64) }, want: oci.ErrMoved},
 		"nothing expected": {release: elsewhere,

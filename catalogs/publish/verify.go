@@ -161,7 +161,7 @@ func (v *verifier) catalog(ctx context.Context) (Check, error) {
 	c := Check{Name: "catalog"}
 	source := v.in.Source
 	source.Verification = oci.Verification{} // It is reported on by itself.
-	packages, err := readAll(ctx, v.client, source)
+	packages, err := readValid(ctx, v.client, source)
 	if errors.Is(err, catalogs.ErrNotCatalog) || errors.Is(err, catalogs.ErrInvalidPackage) ||
 		errors.Is(err, oci.ErrDigestMismatch) {
 		c.Verdict, c.Text, c.Details = Failed, "it cannot be used", strings.Split(err.Error(), "\n")
@@ -281,17 +281,19 @@ func (v *verifier) upgrades(context.Context) (Check, error) {
 	if err := group.Wait(); err != nil {
 		return c, err
 	}
-	routes, broken := 0, false
+	routes, compared, broken := 0, 0, false
 	for _, found := range checks {
-		routes, broken = routes+found.routes, broken || found.broken
+		routes, compared = routes+found.routes, compared+found.routes+found.unpinned
+		broken = broken || found.broken
 		c.Details = append(c.Details, found.details...)
 	}
 	switch {
 	case broken:
-		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d upgrade paths do not reach the head", len(c.Details), routes)
+		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d upgrade paths do not reach the head", len(c.Details),
+			compared)
 	case len(c.Details) > 0:
 		c.Verdict, c.Text = Warning, fmt.Sprintf("%d of %d upgrade paths differ between OLM v0, OLM v1 and the plan",
-			len(c.Details), routes)
+			len(c.Details), compared)
 	default:
 		c.Verdict, c.Text = Passed, fmt.Sprintf("all %d upgrade paths reach the head, and OLM v0 and OLM v1 "+
 			"agree", routes)
@@ -301,7 +303,9 @@ func (v *verifier) upgrades(context.Context) (Check, error) {
 
 // upgradeCheck is what was found on the upgrade paths of a package.
 type upgradeCheck struct {
-	routes  int
+	// routes are those in channels; unpinned are those of OLM v1 where no channel is named.
+	routes, unpinned int
+
 	broken  bool
 	details []string
 }
@@ -311,7 +315,7 @@ func checkUpgrades(p *catalogs.Package) (upgradeCheck, error) {
 	if err != nil {
 		return upgradeCheck{}, err
 	}
-	var c upgradeCheck
+	c := upgradeCheck{unpinned: len(report.Unpinned)}
 	for _, channel := range report.Channels {
 		c.routes += len(channel.Routes)
 	}

@@ -8,6 +8,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"runtime/debug"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/publish"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
@@ -162,7 +164,11 @@ func (a *app) catalogPushCommand() *cobra.Command {
 			if err := cmp.Or(registry.CheckFolder(args[0]), registry.CheckTarget(args[1])); err != nil {
 				return err
 			}
-			digest, err := oci.NewClient(oci.Options{}).Push(c.Context(), args[0], args[1], access.Access())
+			client := oci.NewClient(oci.Options{})
+			if err := publish.CheckFolder(c.Context(), client, args[0]); err != nil {
+				return registry.PrintDigest(a.Env, "", fmt.Errorf("push %s: %w", args[0], err))
+			}
+			digest, err := client.Push(c.Context(), args[0], args[1], access.Access())
 			return registry.PrintDigest(a.Env, digest, err)
 		},
 	}

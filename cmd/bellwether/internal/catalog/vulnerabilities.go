@@ -177,7 +177,7 @@ func (o vulnerabilityOptions) packages(ctx context.Context, args []string) ([]*c
 	if err != nil {
 		return nil, err
 	}
-	packages, err := catalogs.ReadWithImages(files)
+	packages, err := catalogs.ReadWithImages(files, func(string, *catalogs.Bundle) error { return nil })
 	if err != nil || len(args) == 1 {
 		return packages, err
 	}
