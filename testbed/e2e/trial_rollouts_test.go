@@ -136,7 +136,7 @@ func haltFaults() map[string]fault {
 				x.editCluster(func(c *v1alpha1.FleetCluster) { c.Spec.Paused = true })
 				x.change(greeting("after a pause"))
 			},
-			shows: rolloutHoldsBack(v1alpha1.ReasonClusterPaused),
+			shows: rolloutHas(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonTooManyDeferred),
 			why:   []string{"Waiting (ClusterPaused)", "cluster canary is paused: no rollout admits it"},
 			holds: []func(*trial) error{says([]string{"CLUSTER"}, "fleet", "list", "--state", "paused"),
 				says([]string{"OPERATOR"}, "operator", "list", "--state", "paused")},
