@@ -45,7 +45,7 @@ func removalFaults() map[string]fault {
 				})
 			},
 			shows: operatorHas(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoClusters),
-			why:   []string{v1alpha1.ReasonNoClusters, "allowEmptySelection"},
+			why:   []string{v1alpha1.ReasonNoClusters, "so nothing is installed and nothing is removed"},
 			holds: []func(*trial) error{(*trial).stands}, heal: (*trial).undoAll,
 		},
 		"uninstall above confirmAbove, with a wrong count": {

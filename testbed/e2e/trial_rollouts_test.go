@@ -47,7 +47,7 @@ func releaseFaults() map[string]fault {
 		"image in the CSV edited during a rollout": {
 			inject: (*trial).editImageInRollout,
 			shows:  installHas(v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDrifted),
-			why:    []string{"Drifted", "image", "example.com/bellwether/echo-operator:foreign"},
+			why:    []string{"Failed (Drifted)", "echo-operator.v1.0.0 was changed to run another image"},
 			holds: []func(*trial) error{(*trial).isNoSuccess,
 				says([]string{"CLUSTER"}, "fleet", "list", "--state", "drifted"),
 				says([]string{"OPERATOR"}, "operator", "list", "--state", "drifted"),
@@ -136,7 +136,7 @@ func haltFaults() map[string]fault {
 				x.editCluster(func(c *v1alpha1.FleetCluster) { c.Spec.Paused = true })
 				x.change(greeting("after a pause"))
 			},
-			shows: rolloutHoldsBack(v1alpha1.ReasonClusterPaused),
+			shows: rolloutHas(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonTooManyDeferred),
 			why:   []string{"Waiting (ClusterPaused)", "cluster canary is paused: no rollout admits it"},
 			holds: []func(*trial) error{says([]string{"CLUSTER"}, "fleet", "list", "--state", "paused"),
 				says([]string{"OPERATOR"}, "operator", "list", "--state", "paused")},
