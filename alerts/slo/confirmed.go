@@ -107,11 +107,21 @@ func badOnMost() string {
 		sum(series.SLIBadVersionSum, fastest().Short), number(Guard-0.5))
 }
 
+// guardScrapes is how many bad scrapes Guard slices of a page need at least, where each
+// slice looks at two of them. Single bad scrapes that are apart are soon three in 6 hours.
+const guardScrapes = 2*Guard - 1
+
 // guarded is the condition that enough slices of a tier's long window are bad. For the
 // fastest tier one that is confirmed is enough.
 func guarded(t Tier, prefix, identity, confirmed string) string {
 	long := sum(prefix, t.Long)
 	enough := fmt.Sprintf("%s > %s %s", long, ofSLO, series.SLOGuard)
+	if t.Severity == series.Page {
+		few := number(guardScrapes - 0.5)
+		enough = fmt.Sprintf("(%[1]s unless %[2]s (\n    %[3]s{%[4]s} < %[5]s\n    unless %[2]s %[3]s + %[2]s %[6]s > "+
+			"%[5]s\n  ))", enough, on(identity), long, confirmedSLIs(), few, aggregate("sum", identity,
+			fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadConfirmed, duration(t.Long))))
+	}
 	if t != fastest() {
 		return enough
 	}

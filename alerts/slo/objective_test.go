@@ -108,7 +108,7 @@ func TestDetectionAndReset(t *testing.T) {
 		// T = 14.4 · 0.01 / 1 · 60 min = 8.64 min, so with the ninth slice; reset 5 min · (1 - 0.144).
 		"99 %, outage":              {990_000, 1, 9 * time.Minute, false, 256800 * time.Millisecond},
 		"99.9 %, outage: confirmed": {999_000, 1, 2 * time.Minute, false, 295680 * time.Millisecond},
-		"99.9 %, half: guarded":     {999_000, 0.5, 6 * time.Minute, false, 291360 * time.Millisecond},
+		"99.9 %, half: guarded":     {999_000, 0.5, 10 * time.Minute, false, 291360 * time.Millisecond},
 		"99 %, half":                {990_000, 0.5, 18 * time.Minute, false, 213600 * time.Millisecond},
 		"99 %, below":               {990_000, 0.14, 0, true, 0},
 		// 14.4 · 0.07 would be above 1; the bound is 0.9.

@@ -5,6 +5,7 @@ package slo
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
@@ -73,6 +74,9 @@ type Incidents struct {
 
 const defaultRuns = 200
 
+// scrapesOfSlice is how many scrapes there are in a slice: agents are scraped every 30 s.
+const scrapesOfSlice = 2
+
 // Simulate plays an objective's alerts against failures that are drawn from a
 // seed: what they find, when, and what they make of noise.
 func Simulate(s Simulation) (Result, error) {
@@ -96,7 +100,7 @@ func Simulate(s Simulation) (Result, error) {
 	unguarded.Guard = 1
 	length := int(o.period() / Step)
 	for range s.Runs {
-		noise := independent(random, length, o.Target.Budget().Ratio()/2)
+		noise := Slices(independent(random, scrapesOfSlice*length, o.Target.Budget().Ratio()/2), scrapesOfSlice)
 		out.Noise.Guarded += float64(len(pages(guarded.Judge(noise))))
 		out.Noise.Unguarded += float64(len(pages(unguarded.Judge(noise))))
 		out.Incidents.play(random, guarded, length)
@@ -147,7 +151,7 @@ func timing(t Tier, o Objective, ratio float64) Time {
 	return out
 }
 
-// independent failures: each slice is bad with the same probability.
+// independent failures: each scrape is bad with the same probability.
 func independent(random *rand.Rand, length int, probability float64) []Slice {
 	out := make([]Slice, length)
 	for i := range out {
@@ -181,8 +185,8 @@ func pages(verdicts []Verdict) []span {
 // noise, and counts what was found. Incidents last from two minutes to eight
 // hours, and are bad in a twentieth to all of their slices.
 func (n *Incidents) play(random *rand.Rand, j Judge, length int) {
-	timeline := independent(random, length, j.Target.Budget().Ratio()/10)
-	var severe, all []span
+	scrapes := independent(random, scrapesOfSlice*length, j.Target.Budget().Ratio()/10)
+	var all []span
 	for start := random.IntN(2 * day2slices); start < length; start += day2slices/2 + random.IntN(4*day2slices) {
 		lasts := 2 << random.IntN(9)
 		ratio := 1.0
@@ -192,14 +196,13 @@ func (n *Incidents) play(random *rand.Rand, j Judge, length int) {
 		in := span{start, min(length, start+lasts)}
 		for i := in.from; i < in.to; i++ {
 			if random.Float64() < ratio {
-				timeline[i] = Bad
+				scrapes[scrapesOfSlice*i], scrapes[scrapesOfSlice*i+1] = Bad, Bad
 			}
 		}
 		all = append(all, in)
-		if j.severe(timeline[in.from:in.to]) {
-			severe = append(severe, in)
-		}
 	}
+	timeline := Slices(scrapes, scrapesOfSlice)
+	severe := slices.DeleteFunc(slices.Clone(all), func(in span) bool { return !j.severe(timeline[in.from:in.to]) })
 	open := pages(j.Judge(timeline))
 	n.Total += len(all)
 	n.Severe += len(severe)
@@ -219,9 +222,6 @@ const day2slices = int(day / Step)
 func (j Judge) severe(incident []Slice) bool {
 	budget := count(j.Period) * j.Target.Budget().Ratio()
 	bad := prefixSums(incident, Slice.isBad)
-	if bad[len(incident)] < Guard {
-		return false
-	}
 	for _, t := range Tiers() {
 		if t.Severity != series.Page {
 			continue

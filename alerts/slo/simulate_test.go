@@ -6,6 +6,7 @@ package slo
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,8 +29,8 @@ func TestSimulate(t *testing.T) {
 			}
 			continue
 		}
-		// A slice more than the formula, spread by the ratio; or the guard's three.
-		latest := math.Max((tm.Formula*tm.Ratio+1)/tm.Ratio, Guard/tm.Ratio) + 1
+		// A slice more than the formula, spread by the ratio; or the guard's three, or five that are apart.
+		latest := math.Max((tm.Formula*tm.Ratio+1)/tm.Ratio, guardScrapes/tm.Ratio) + 1
 		if tm.Detected < tm.Formula || tm.Detected > latest {
 			t.Errorf("tier %s at %v: detected after %v, formula %v", tm.Tier, tm.Ratio, tm.Detected, tm.Formula)
 		}
@@ -45,5 +46,22 @@ func TestSimulate(t *testing.T) {
 	}
 	if _, err := Simulate(Simulation{Objective: Objective{Target: One}}); !errors.Is(err, ErrTarget) {
 		t.Errorf("a target of 100: %v", err)
+	}
+}
+
+// TestFalsePages plays bad scrapes that are independent of each other, one in a thousand, for 30 days each.
+func TestFalsePages(t *testing.T) {
+	const runs = 150
+	for _, each := range []int{1, 2, 4} {
+		random := rand.New(rand.NewPCG(3, 0)) //nolint:gosec // a simulation has to be repeatable
+		found := 0
+		for range runs {
+			scrapes := independent(random, each*int(DefaultPeriod/Step), 0.001)
+			found += len(pages(NewJudge(Objective{Target: 999_000}).Judge(Slices(scrapes, each))))
+		}
+		t.Logf("%d scrapes in a slice: %d false pages in %d periods", each, found, runs)
+		if float64(found)/runs > 0.1 {
+			t.Errorf("%d scrapes in a slice: %d false pages in %d periods of 30 days", each, found, runs)
+		}
 	}
 }

@@ -98,11 +98,17 @@ func (t Tier) Detection(target PPM, period time.Duration, ratio float64) (time.D
 // guard is how many slices have to be bad in a failure of the given error ratio, whose bad
 // slices are apart unless it is total.
 func (t Tier) guard(ratio float64) float64 {
-	if t == fastest() && ratio >= 1 {
+	switch {
+	case t == fastest() && ratio >= 1:
 		return guardConfirmed
+	case t.looksAtScrapes() && ratio < 1:
+		return guardScrapes
 	}
 	return Guard
 }
+
+// looksAtScrapes tells whether the tier counts bad scrapes beside slices.
+func (t Tier) looksAtScrapes() bool { return t.Severity == series.Page && t.Slice == Step }
 
 // Reset is how long after a failure of the given error ratio the tier goes on
 // alerting: short window · (1 - threshold / ratio). It holds for failures that

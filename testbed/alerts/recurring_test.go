@@ -96,13 +96,13 @@ func TestEndsOfPages(t *testing.T) {
 		// last is the last minute in which the page fires.
 		last int
 	}{
-		"an outage of 2 minutes":                  {[]span{{60, 62}}, 65},
-		"an outage of 10 minutes":                 {[]span{{60, 70}}, 99},
-		"2 outages of 2 minutes in an hour":       {[]span{{60, 62}, {110, 112}}, 140 + 64},
-		"2 outages of 2 minutes, 6 hours apart":   {[]span{{60, 62}, {421, 423}}, 426},
-		"a second outage that lasts":              {[]span{{60, 62}, {110, 150}}, 178 + 64},
-		"one that begins after a page was held":   {[]span{{60, 62}, {110, 112}, {200, 202}}, 230 + 64},
-		"two bad minutes with a good one between": {[]span{{60, 61}, {62, 63}, {64, 65}}, 94},
+		"an outage of 2 minutes":                {[]span{{60, 62}}, 65},
+		"an outage of 10 minutes":               {[]span{{60, 70}}, 99},
+		"2 outages of 2 minutes in an hour":     {[]span{{60, 62}, {110, 112}}, 140 + 64},
+		"2 outages of 2 minutes, 6 hours apart": {[]span{{60, 62}, {421, 423}}, 426},
+		"a second outage that lasts":            {[]span{{60, 62}, {110, 150}}, 178 + 64},
+		"one that begins after a page was held": {[]span{{60, 62}, {110, 112}, {200, 202}}, 230 + 64},
+		"bad scrapes that are apart":            {[]span{{60, 61}, {62, 63}, {64, 65}, {66, 67}, {68, 69}}, 98},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

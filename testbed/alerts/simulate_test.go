@@ -33,7 +33,7 @@ func TestSimulatedScenarios(t *testing.T) {
 
 	for name, want := range map[string]struct{ ours, sloth simulation.Score }{
 		"outage of 5 minutes on one cluster": {
-			simulation.Score{Failures: 1, Found: 1, Pages: 1, Detection: []int{1}, Reset: []int{35}},
+			simulation.Score{Failures: 1, Found: 1, Pages: 1, Detection: []int{1}, Reset: []int{30}},
 			simulation.Score{Failures: 1, Found: 1, Pages: 1, Detection: []int{0}, Reset: []int{29}}},
 		"a cluster goes dark during an outage": {
 			simulation.Score{Failures: 2, Found: 2, Pages: 2, Detection: []int{1, 9}},
