@@ -184,10 +184,11 @@ func installLink(in InstallInput) Link {
 	l.Links = installDetails(in, r)
 	if what, lost := Lost(install); lost && l.Reason == v1alpha1.ReasonRequirementsNotMet {
 		l.Text = versionOf(install) + " is installed; " + what // the remedy is below
-		l.State = Failed                                       // it was met when the release was installed, so nothing is on its way
+		// It was met when the release was installed, so nothing is on its way.
+		l.State = Failed
 		l.remedies = []remedy.Action{{Text: "Have OLM install it again, which makes what is missing and keeps the " +
-			"custom resources that exist", Command: fmt.Sprintf("%s operator repair %s %s -n %s --cluster-kubeconfig FILE",
-			cmp.Or(in.Program, "bellwether"), in.Cluster.Name, in.Operator.Name, in.Operator.Namespace)}}
+			"custom resources that exist", Command: fmt.Sprintf("%s operator repair %s %s -n %s --cluster-kubeconfig "+
+			"FILE", cmp.Or(in.Program, "bellwether"), in.Cluster.Name, in.Operator.Name, in.Operator.Namespace)}}
 	}
 	if l.State == Degraded && !hasSucceeded(install) {
 		l.State = Failed // what runs is not the admitted release, and that stays so until a person acts

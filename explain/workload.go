@@ -117,7 +117,8 @@ func containerLink(object string, c corev1.ContainerStatus) (l Link, bad bool) {
 		if reason == remedy.NotReadyYet { // such as ContainerCreating or PodInitializing
 			l.State = Progressing
 		}
-		l.Text = fmt.Sprintf("container %s waits: %s", c.Name, workload.Describe(c.State.Waiting.Reason, c.State.Waiting.Message))
+		l.Text = fmt.Sprintf("container %s waits: %s", c.Name,
+			workload.Describe(c.State.Waiting.Reason, c.State.Waiting.Message))
 	case c.State.Terminated != nil:
 		l.Text = fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode,
 			workload.Describe(c.State.Terminated.Reason, c.State.Terminated.Message))

@@ -19,8 +19,8 @@ var ErrNoAnswer = errors.New("no answer")
 // Patient waits at most so long for a sign of life of the server: an answer with its body, or an answer to a GET of
 // another URL, ping, which is sent to a server that has not answered after half of the time. One that answers the ping
 // is slow and does not hang, so the request may take as long as its context permits. Without a ping only the answer
-// itself counts. After a server has given no sign of life once, further requests fail at once: a server that hangs costs
-// one wait, however many requests a command makes. The error wraps ErrNoAnswer.
+// itself counts. After a server has given no sign of life once, further requests fail at once: a server that hangs
+// costs one wait, however many requests a command makes. The error wraps ErrNoAnswer.
 func Patient(transport http.RoundTripper, timeout time.Duration, ping string) http.RoundTripper {
 	return &patient{RoundTripper: transport, timeout: timeout, ping: ping}
 }

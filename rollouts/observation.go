@@ -43,7 +43,8 @@ func (p *pass) whyNotObserved(s *waveState) string {
 	version := p.in.Rollout.Spec.Release.Version
 	left := phrase.Count(s.counts.Removed, "cluster") + " left the fleet or the selection before "
 	if s.counts.Failed == 0 && s.counts.Deferred == 0 {
-		return fmt.Sprintf("no cluster of the wave is left to show that %s works: %sthe wave was verified", version, left)
+		return fmt.Sprintf("no cluster of the wave is left to show that %s works: %sthe wave was verified", version,
+			left)
 	}
 	var parts []string
 	if s.counts.Removed > 0 {

@@ -33,8 +33,8 @@ type Endpoint struct {
 	// token, and the authorities of the system.
 	TokenFile, CAFile string
 	// Patience is how long to wait for a sign of life of the server: an answer, or one to a query that costs nothing. A
-	// query of a server that lives may take as long as its context permits. After a server has given no sign of life once,
-	// further requests of the client fail at once. 0: as long as the context of each request permits.
+	// query of a server that lives may take as long as its context permits. After a server has given no sign of life
+	// once, further requests of the client fail at once. 0: as long as the context of each request permits.
 	Patience time.Duration
 }
 

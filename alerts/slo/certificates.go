@@ -22,8 +22,8 @@ const (
 )
 
 // certificateAlerts are about certificates that expire: those of the verified chains that probes
-// saw, all that a server sent where none was verified, and those that OLM made for webhooks. How long one is still valid is no ratio of time,
-// and so there is no SLI and no budget for it.
+// saw, all that a server sent where none was verified, and those that OLM made for webhooks. How
+// long one is still valid is no ratio of time, and so there is no SLI and no budget for it.
 func certificateAlerts() []monitoringv1.Rule {
 	each := installLabels + ", " + series.Probe
 	// A server may send certificates that clients do not need, such as a cross-signed root that has expired. Where no

@@ -79,8 +79,8 @@ func (o OwnSLI) check() error {
 		queries = []struct{ of, text string }{{"the gauge", o.Good}}
 	case o.Ratio != "":
 		if o.Bad != "" || o.Total != "" || o.Method != RatioTimeslices || o.MinRequests != 0 {
-			return fmt.Errorf("%w %q: it has a share of bad requests, so it cannot have queries of requests, a minimum "+
-				"of requests, or another budgeting method than %s", ErrSLI, o.Name, RatioTimeslices)
+			return fmt.Errorf("%w %q: it has a share of bad requests, so it cannot have queries of requests, a "+
+				"minimum of requests, or another budgeting method than %s", ErrSLI, o.Name, RatioTimeslices)
 		}
 		queries = []struct{ of, text string }{{"the share of bad requests", o.Ratio}}
 	}

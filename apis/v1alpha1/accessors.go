@@ -79,8 +79,8 @@ func (o *AlertSilence) SetObservedGeneration(g int64) { o.Status.ObservedGenerat
 // RepairAdvice says how to have OLM make again what came with the operator and is lost. The message of Ready ends with
 // it where that is what repairs the operator, and only there.
 func (o *OperatorInstall) RepairAdvice() string {
-	return fmt.Sprintf("OLM makes it again only when it installs the operator again. To have it do so, run `bellwether "+
-		"operator repair %s %s/%s --cluster-kubeconfig FILE`; custom resources that still exist are kept.",
+	return fmt.Sprintf("OLM makes it again only when it installs the operator again. To have it do so, run "+
+		"`bellwether operator repair %s %s/%s --cluster-kubeconfig FILE`; custom resources that still exist are kept.",
 		o.Spec.Cluster, o.Spec.Operator.Namespace, o.Spec.Operator.Name)
 }
 

@@ -160,8 +160,8 @@ func (a *assembly) warnAboutAggregation(key roleKey) {
 			continue
 		}
 		_, from := a.aggregatedRules(r.value.AggregationRule)
-		a.warn("%v is aggregated: the rules of %s are in the ClusterServiceVersion; what other roles of a cluster would "+
-			"add is not granted", r.object, strings.Join(from, ", "))
+		a.warn("%v is aggregated: the rules of %s are in the ClusterServiceVersion; what other roles of a cluster "+
+			"would add is not granted", r.object, strings.Join(from, ", "))
 	}
 }
 

@@ -137,7 +137,9 @@ func Refusals(d *apiextensionsv1.CustomResourceDefinition, stored ...string) []R
 		return v.Served && v.Storage
 	})
 	if base < 0 {
-		base = slices.IndexFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
+		base = slices.IndexFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Served
+		})
 	}
 	if base < 0 {
 		return nil

@@ -25,10 +25,9 @@ func webhookRules() []Rule {
 		ID: "webhook-fail-closed", Title: "Writes fail while the operator's only Pod is not running", Severity: Error,
 		Check: eachWebhook(checkFailClosed),
 		Why: "With `failurePolicy: Fail` (which is the default) and one replica, the API server refuses every " +
-			"matching write while the Pod " +
-			"restarts, moves to another node or is upgraded. For kinds of others this is an " +
-			"error; for the operator's own kinds, and where `objectSelector` takes only objects that have a label for " +
-			"it, a warning.",
+			"matching write while the Pod restarts, moves to another node or is upgraded. For kinds of others " +
+			"this is an error; for the operator's own kinds, and where `objectSelector` takes only objects that have " +
+			"a label for it, a warning.",
 		Fix: "Run two replicas with a PodDisruptionBudget. Or restrict the webhook by `objectSelector` to objects " +
 			"with a label that users set for it. Or set `failurePolicy: Ignore`, and have the operator " +
 			"repeat the check when it reconciles.",

@@ -74,8 +74,8 @@ func renewal(lease *coordinationv1.Lease) string {
 }
 
 // observe takes a Lease in and returns when its last renewal was seen, and when the period
-// began after which the agent counts as offline. The first sight of a Lease is a renewal only where witnessed says that the hub saw
-// it happen, or was online before.
+// began after which the agent counts as offline. The first sight of a Lease is a renewal only
+// where witnessed says that the hub saw it happen, or was online before.
 func (l *liveness) observe(cluster string, lease *coordinationv1.Lease, now time.Time,
 	witnessed bool) (seen, validFrom time.Time) {
 	l.mu.Lock()

@@ -97,7 +97,8 @@ func Covers(v *v1alpha1.ClusterVeto, operator v1alpha1.OperatorReference) bool {
 		slices.Contains(v.Operators, operator.Namespace+"/"+operator.Name))
 }
 
-// Message says that the cluster's owner refuses changes, why, and when the owner means to end that. Time alone does not.
+// Message says that the cluster's owner refuses changes, why, and when the owner means to end that. Time alone does
+// not end it.
 func Message(v *v1alpha1.ClusterVeto) string {
 	text := "the owner of the cluster refuses changes: " + v.Reason
 	if v.Until != nil {

@@ -106,8 +106,8 @@ func unitOf(expr parser.Expr) (unit, error) {
 	case *parser.SubqueryExpr:
 		return unitOf(e.Expr)
 	case *parser.AggregateExpr:
-		if slices.Contains([]parser.ItemType{parser.SUM, parser.AVG, parser.MAX, parser.MIN, parser.TOPK, parser.BOTTOMK,
-			parser.QUANTILE, parser.LIMITK}, e.Op) {
+		if slices.Contains([]parser.ItemType{parser.SUM, parser.AVG, parser.MAX, parser.MIN, parser.TOPK,
+			parser.BOTTOMK, parser.QUANTILE, parser.LIMITK}, e.Op) {
 			return unitOf(e.Expr)
 		}
 	case *parser.Call:

@@ -454,8 +454,8 @@ func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
-// publish moves what has changed from the stage to its place, file by file: packages do not depend on each other. If one
-// cannot be moved, those before it are as they were.
+// publish moves what has changed from the stage to its place, file by file: packages do not depend on each other. If
+// one cannot be moved, those before it are as they were.
 func (c *compiler) publish(r Report) error {
 	var undo []func()
 	for _, p := range r.Packages {

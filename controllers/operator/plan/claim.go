@@ -70,8 +70,8 @@ func (c Claim) Meets(o Claim) *Meeting {
 		return nil
 	}
 	if c.Package == o.Package {
-		return &Meeting{v1alpha1.ReasonInstalledElsewhere, fmt.Sprintf("installs package %s into namespace %s", c.Package,
-			o.Namespace), second, apart}
+		return &Meeting{v1alpha1.ReasonInstalledElsewhere, fmt.Sprintf("installs package %s into namespace %s",
+			c.Package, o.Namespace), second, apart}
 	}
 	for _, api := range c.Provides {
 		if _, both := slices.BinarySearch(o.Provides, api); both {

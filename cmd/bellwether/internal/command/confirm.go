@@ -71,7 +71,8 @@ func RemoveRight(resource, namespace, name string) Right {
 
 // RemoveAllRight is the right to remove every object of a resource.
 func RemoveAllRight(resource string) Right {
-	return Right{Verb: "remove", Group: v1alpha1.SchemeGroupVersion.Group, Resource: resource, Role: "bellwether-remove"}
+	return Right{Verb: "remove", Group: v1alpha1.SchemeGroupVersion.Group, Resource: resource,
+		Role: "bellwether-remove"}
 }
 
 // Require returns an error that names the role, unless the user has the right. It is for commands that ask a person

@@ -105,9 +105,11 @@ func incompleteCSV(ctx context.Context, downstream client.Reader,
 	check := fmt.Sprintf("check that --cluster-kubeconfig is the one of cluster %s; otherwise the operator is being "+
 		"installed again already", cluster)
 	if err := downstream.Get(ctx, client.ObjectKeyFromObject(csv), csv); apierrors.IsNotFound(err) {
-		return nil, exit.Hintf(check, "there is no ClusterServiceVersion %s/%s on that cluster", csv.Namespace, csv.Name)
+		return nil, exit.Hintf(check, "there is no ClusterServiceVersion %s/%s on that cluster", csv.Namespace,
+			csv.Name)
 	} else if err != nil {
-		return nil, fmt.Errorf("read ClusterServiceVersion %s/%s on cluster %s: %w", csv.Namespace, csv.Name, cluster, err)
+		return nil, fmt.Errorf("read ClusterServiceVersion %s/%s on cluster %s: %w", csv.Namespace, csv.Name, cluster,
+			err)
 	}
 	complete := csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -148,8 +150,8 @@ func (a *app) lostInstall(ctx context.Context, h *hub.Client, cluster, operator 
 			"nothing that came with operator %s is reported as lost on cluster %s", o.Name, cluster)
 	}
 	if !conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline) {
-		return nil, exit.Hintf(fmt.Sprintf("find out why with: %s why %s", a.Self, cluster), "the agent of cluster %s does "+
-			"not report, and it has to approve what OLM installs", cluster)
+		return nil, exit.Hintf(fmt.Sprintf("find out why with: %s why %s", a.Self, cluster), "the agent of cluster %s "+
+			"does not report, and it has to approve what OLM installs", cluster)
 	}
 	freezes, err := h.Freezes(ctx)
 	if err != nil {

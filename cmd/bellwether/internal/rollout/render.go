@@ -160,8 +160,8 @@ func writeHolds(out *strings.Builder, in RolloutInput, s term.Style) {
 			text += ": " + strings.Join(h.Changes, "; ")
 		}
 		out.WriteString(s.Lines(term.Warn, text) + s.Command(term.Warn, "release it with:",
-			fmt.Sprintf("%s operator release-hold %s %s --rollout %s -n %s", s.ProgramName(), in.Operator.Name, h.Version,
-				h.Rollout, in.Operator.Namespace)))
+			fmt.Sprintf("%s operator release-hold %s %s --rollout %s -n %s", s.ProgramName(), in.Operator.Name,
+				h.Version, h.Rollout, in.Operator.Namespace)))
 	}
 }
 
