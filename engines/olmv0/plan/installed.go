@@ -26,6 +26,12 @@ func (d *decision) installed(in Input) *finding {
 			"OLM is made to install %s again, because it has been %s since %s without the settings of this admission.",
 			csv.Name, csv.Phase, csv.Since.UTC().Format(time.RFC3339))}
 	}
+	if in.failedByOtherGroups(csv) {
+		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
+		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+			"OLM is made to look at %s again, which it failed for its OperatorGroups (%s): now there is exactly one.",
+			csv.Name, csv.Reason)}
+	}
 	if before, ok := in.findBlocker(csv); ok {
 		d.add(SetReplacing, KindCSV, before.Name, before.Object)
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
@@ -128,6 +134,18 @@ func (in Input) hasOldSettings(csv CSV) bool {
 	case operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseFailed:
 		old := csv.Since.Before(admission.AdmittedAt.Time) || !areConfigured(in.Cluster.Deployments)
 		return old && csv.Name == admission.Release.Bundle && sub.InSync && !csv.Deleting && !csv.Since.IsZero() &&
+			in.Now.Sub(csv.Since) >= reinstallGrace
+	}
+	return false
+}
+
+// failedByOtherGroups tells whether OLM failed a CSV for OperatorGroups that are no longer so: the stages before this one
+// have found the one that there is to be. OLM looks at a failed CSV again when that changes, and not when another
+// OperatorGroup is deleted, which leaves it to the next full resynchronization, after minutes.
+func (in Input) failedByOtherGroups(csv CSV) bool {
+	switch operatorsv1alpha1.ConditionReason(csv.Reason) {
+	case operatorsv1alpha1.CSVReasonTooManyOperatorGroups, operatorsv1alpha1.CSVReasonNoOperatorGroup:
+		return csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed) && !csv.Deleting &&
 			in.Now.Sub(csv.Since) >= reinstallGrace
 	}
 	return false

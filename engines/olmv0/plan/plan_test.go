@@ -634,6 +634,21 @@ func TestNext(t *testing.T) {
 			want{Actions: []Action{act(Reprocess, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionInstalled},
 		},
+		"OLM failed it for OperatorGroups, and one of them was deleted": {
+			with(running("Failed"), func(in *Input) {
+				in.Cluster.CSVs[0].Reason, in.Cluster.CSVs[0].Since = "TooManyOperatorGroups", now.Add(-40*time.Second)
+				in.Install.Spec.Admission.AdmittedAt = metav1.NewTime(now.Add(-time.Hour))
+			}),
+			want{Actions: []Action{act(Reprocess, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionInstalled},
+		},
+		"OLM failed it for OperatorGroups a moment ago": {
+			with(running("Failed"), func(in *Input) {
+				in.Cluster.CSVs[0].Reason, in.Cluster.CSVs[0].Since = "TooManyOperatorGroups", now.Add(-20*time.Second)
+				in.Install.Spec.Admission.AdmittedAt = metav1.NewTime(now.Add(-time.Hour))
+			}),
+			want{Reason: v1alpha1.ReasonCSVFailed, Failing: v1alpha1.ConditionInstalled},
+		},
 		"OLM began without the settings (fact 24)": {
 			with(running("Installing"), func(in *Input) {
 				in.Cluster.CSVs[0].Since, in.Cluster.Deployments[0].Configured = now.Add(-40*time.Second), false
