@@ -291,13 +291,15 @@ func TestHours(t *testing.T) {
 				at(sunday, "01:00")}},
 		"over midnight, from Saturday": {v1alpha1.TicketHours{Start: "22:00", End: "06:00",
 			Days: []v1alpha1.Weekday{"Saturday"}},
-			[]time.Time{at(saturday, "23:00"), at(sunday, "05:00")}, []time.Time{at(saturday, "05:00"), at(sunday, "22:00")}},
+			[]time.Time{at(saturday, "23:00"), at(sunday, "05:00")},
+			[]time.Time{at(saturday, "05:00"), at(sunday, "22:00")}},
 		"over midnight, each day": {v1alpha1.TicketHours{Start: "22:00", End: "06:00"},
 			[]time.Time{at(sunday, "01:00"), at(saturday, "22:00")}, []time.Time{at(sunday, "06:00")}},
 		"until midnight": {v1alpha1.TicketHours{Start: "22:00", End: "00:00", Days: []v1alpha1.Weekday{"Monday"}},
 			[]time.Time{at(monday, "23:59")}, []time.Time{at(tuesday, "00:00")}},
 		"the whole day": {v1alpha1.TicketHours{Start: "00:00", End: "24:00", Days: []v1alpha1.Weekday{"Monday"}},
-			[]time.Time{at(monday, "00:00"), at(monday, "23:59")}, []time.Time{at(sunday, "23:59"), at(tuesday, "00:00")}},
+			[]time.Time{at(monday, "00:00"), at(monday, "23:59")},
+			[]time.Time{at(sunday, "23:59"), at(tuesday, "00:00")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := fleet(echo)

@@ -265,8 +265,8 @@ const (
 	// SLIBadVersion is SLIBadSlice with the Version and Release that ran. Budgets do
 	// not use it, so they survive an upgrade; releases are judged by it.
 	SLIBadVersion = "bellwether:sli_bad_version:slice"
-	// SLIBadConfirmed has the samples of SLIBadVersion for which the two newest scrapes
-	// were bad, of SLIs that look at gauges of the agent.
+	// SLIBadConfirmed is, for each sample of SLIBadVersion of an SLI that looks at gauges of
+	// the agent, 1 if the two newest scrapes were bad, and 0 if only the newest one was.
 	SLIBadConfirmed = "bellwether:sli_bad_confirmed:slice"
 	// SlicesRecorded is when slices of a cluster were made, with their Schema.
 	SlicesRecorded = "bellwether:slices_recorded:timestamp"
@@ -458,7 +458,7 @@ func Recorded() []Series {
 		{SLIRequests, "gauge", cluster(), "Requests of a slice, where the budget counts requests."},
 		{SLIRequestsSum, "gauge", cluster(), "Requests of a window, where the budget counts requests."},
 		{SLIBadVersion, "gauge", cluster(Version, Release), "Bad slices by the version and release that ran."},
-		{SLIBadConfirmed, "gauge", cluster(Version, Release), "Bad slices of which the two newest scrapes were bad."},
+		{SLIBadConfirmed, "gauge", cluster(Version, Release), "Of bad slices: whether the two newest scrapes were bad."},
 		{SlicesRecorded, "gauge", []string{Cluster, Schema},
 			"When slices of a cluster were made, with the version of their schema."},
 		{SliceLag, "gauge", []string{Cluster}, "How old the newest slices of a cluster are, in seconds."},

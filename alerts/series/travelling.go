@@ -38,8 +38,8 @@ var travelling = map[string]Values{
 	SLIBadCritical:  {Max: 1}, OperatorBadNow: {Max: 1}, AgentScrapeSlices: {Max: day},
 	OperatorExpected: {Max: 1}, OperatorInfo: {Max: 1},
 	ProbeSuccess: {Max: 1}, ProbeInterval: {Max: day},
-	ProbeSSLEarliestExpiry: {Min: firstSecond, Max: lastSecond},
-	ProbeSSLChainExpiry:    {Min: firstSecond, Max: lastSecond},
+	ProbeSSLEarliestExpiry:      {Min: firstSecond, Max: lastSecond},
+	ProbeSSLChainExpiry:         {Min: firstSecond, Max: lastSecond},
 	OperatorCertificateRotation: {Max: lastSecond},
 	RecentRestarts:              {Max: atMost}, CustomResourcesExcess: {Max: atMost},
 }

@@ -78,8 +78,9 @@ func (s Set) pageOf(burns string) string {
 // version.
 func releasePages() string {
 	burn := series.SLOReleasePage
-	several := fmt.Sprintf("%s > 1", aggregate("count", objectiveLabels, fmt.Sprintf("%s and %s %s", burn,
-		on(versionLabels), running)))
+	// One that is only held does not excuse another.
+	several := fmt.Sprintf("%s > 1", aggregate("count", objectiveLabels, fmt.Sprintf("%s{severity=%q} and %s %s",
+		series.SLOReleaseBurn, series.Page, on(versionLabels), running)))
 	return fmt.Sprintf("(%[1]s unless %[2]s (%[3]s))\nor max by (%[4]s) (%[1]s and %[2]s (%[3]s))", burn,
 		on(objectiveLabels), several, objectiveLabels)
 }

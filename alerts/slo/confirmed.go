@@ -62,22 +62,23 @@ func confirmedSLIs() string {
 	return fmt.Sprintf("%s=~%q", series.SLI, strings.Join(names, "|"))
 }
 
-// confirmedSlices record the bad slices that are confirmed, with the version that ran.
+// confirmedSlices record of each bad slice whether it is confirmed, with the version that ran. There is none where it
+// cannot be known, such as of clusters whose rules are older.
 func confirmedSlices() monitoringv1.Rule {
 	var before []string
 	for _, sli := range SLIs() {
 		if sli.before != "" {
-			before = append(before, fmt.Sprintf("label_replace(%s > 0, \"sli\", %q, \"\", \"\")", sli.before, sli.Name))
+			before = append(before, fmt.Sprintf("label_replace(%s, \"sli\", %q, \"\", \"\")", sli.before, sli.Name))
 		}
 	}
-	return record(series.SLIBadConfirmed, fmt.Sprintf("%s{%s}\nand %s (\n  %s\n)", series.SLIBadVersion,
+	return record(series.SLIBadConfirmed, fmt.Sprintf("%s{%s}\n* %s group_left () (\n  %s\n)", series.SLIBadVersion,
 		confirmedSLIs(), on(budgetLabels), strings.Join(before, "\n  or ")))
 }
 
 // confirmedLately are those of the fastest tier's short window, so that its burn rate ends
 // with that window, as it does after Guard slices.
 func confirmedLately() string {
-	return fmt.Sprintf("last_over_time(%s[%s])", series.SLIBadConfirmed, duration(fastest().Short))
+	return fmt.Sprintf("(max_over_time(%s[%s]) > 0)", series.SLIBadConfirmed, duration(fastest().Short))
 }
 
 // confirmedAlone are the confirmed slices for which a single cluster may page at once. Where
@@ -88,7 +89,7 @@ func confirmedAlone() string {
 		return fmt.Sprintf("%s{%s%s}", series.SLIBadVersion, matchers, confirmedSLIs())
 	}
 	unconfirmed := func(matchers string) string {
-		return fmt.Sprintf("(%s unless %s %s)", bad(matchers), on(clusterReleaseLabels), series.SLIBadConfirmed)
+		return fmt.Sprintf("(%s unless %s %s > 0)", bad(matchers), on(clusterReleaseLabels), series.SLIBadConfirmed)
 	}
 	const released = `version!="",`
 	return fmt.Sprintf("\n    %[1]s\n    unless %[2]s (%[3]s >= %[4]s %[5]s and %[2]s %[6]s)\n    unless on (cluster) "+
@@ -117,10 +118,9 @@ func guarded(t Tier, prefix, identity, confirmed string) string {
 	long := sum(prefix, t.Long)
 	enough := fmt.Sprintf("%s > %s %s", long, ofSLO, series.SLOGuard)
 	if t.Severity == series.Page {
-		few := number(guardScrapes - 0.5)
-		enough = fmt.Sprintf("(%[1]s unless %[2]s (\n    %[3]s{%[4]s} < %[5]s\n    unless %[2]s %[3]s + %[2]s %[6]s > "+
-			"%[5]s\n  ))", enough, on(identity), long, confirmedSLIs(), few, aggregate("sum", identity,
-			fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadConfirmed, duration(t.Long))))
+		enough = fmt.Sprintf("(%[1]s unless %[2]s (\n    %[3]s{%[4]s} + %[2]s group_left () %[5]s < %[6]s\n  ))", enough,
+			on(identity), long, confirmedSLIs(), aggregate("sum", identity, fmt.Sprintf("sum_over_time(%s[%s])",
+				series.SLIBadConfirmed, duration(t.Long))), number(guardScrapes-0.5))
 	}
 	if t != fastest() {
 		return enough

@@ -70,21 +70,7 @@ func NewJudge(o Objective) Judge { return Judge{o.Target, o.period(), Guard} }
 // Judge returns the verdict after each slice. What was before the first slice was
 // good, and no release or cluster is to blame.
 func (j Judge) Judge(timeline []Slice) []Verdict {
-	burns := map[string][]bool{series.Page: make([]bool, len(timeline)), series.Ticket: make([]bool, len(timeline))}
-	recorded := make([]bool, len(timeline))
-	for _, t := range Tiers() {
-		// Alerts are evaluated with the fastest tier, and see what another group recorded before that.
-		later := 1
-		if t == fastest() {
-			later = 0
-		}
-		for i, above := range j.tier(t, timeline) {
-			recorded[i] = recorded[i] || above && t.Severity == series.Page
-			if i+later < len(timeline) {
-				burns[t.Severity][i+later] = burns[t.Severity][i+later] || above
-			}
-		}
-	}
+	burns, recorded := j.burns(timeline)
 	out := make([]Verdict, len(timeline))
 	const never = math.MinInt32
 	paged, begins := never, []int{}
@@ -99,6 +85,26 @@ func (j Judge) Judge(timeline []Slice) []Verdict {
 		}
 	}
 	return out
+}
+
+// burns says after which slices the alerts of each severity see a burn rate, and after which one is recorded for a page.
+func (j Judge) burns(timeline []Slice) (seen map[string][]bool, recorded []bool) {
+	seen = map[string][]bool{series.Page: make([]bool, len(timeline)), series.Ticket: make([]bool, len(timeline))}
+	recorded = make([]bool, len(timeline))
+	for _, t := range Tiers() {
+		// Alerts are evaluated with the fastest tier, and see what another group recorded before that.
+		later := 1
+		if t == fastest() {
+			later = 0
+		}
+		for i, above := range j.tier(t, timeline) {
+			recorded[i] = recorded[i] || above && t.Severity == series.Page
+			if i+later < len(timeline) {
+				seen[t.Severity][i+later] = seen[t.Severity][i+later] || above
+			}
+		}
+	}
+	return seen, recorded
 }
 
 // holds tells whether a page goes on after its burn rate: that was recorded lately, and began

@@ -235,7 +235,7 @@ func (r requestSLIs) enough(burn, identity, prefix string, t Tier) string {
 func (r requestSLIs) badNow(matcher string) string {
 	now := sum(series.SLIBadVersionSum, fastest().Short)
 	bySlices := func(sums string) string {
-		return fmt.Sprintf("(%[1]s %[2]s or %[1]s and %[3]s %[4]s)", sums, badNow, on(clusterReleaseLabels),
+		return fmt.Sprintf("(%[1]s %[2]s or %[1]s and %[3]s %[4]s > 0)", sums, badNow, on(clusterReleaseLabels),
 			series.SLIBadConfirmed)
 	}
 	if len(r) == 0 {

@@ -53,7 +53,7 @@ func TestSimulate(t *testing.T) {
 func TestFalsePages(t *testing.T) {
 	const runs = 150
 	for _, each := range []int{1, 2, 4} {
-		random := rand.New(rand.NewPCG(3, 0)) //nolint:gosec // a simulation has to be repeatable
+		random := rand.New(rand.NewPCG(3, 0))
 		found := 0
 		for range runs {
 			scrapes := independent(random, each*int(DefaultPeriod/Step), 0.001)

@@ -80,8 +80,7 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 			"and fails the InstallPlan.",
 		Fix: "Keep the value in the enumeration, and let the operator treat it as one of the others.",
 	}, {
-		ID: "crd-narrowed-range", Title: "A field allows a smaller range", Severity: Error,
-		Check: of(crd.NarrowedRange),
+		ID: "crd-narrowed-range", Title: "A field allows a smaller range", Severity: Error, Check: of(crd.NarrowedRange),
 		Why: "Objects beyond the new bound are invalid now: OLM validates them against the new schema and fails the " +
 			"InstallPlan.",
 		Fix: "Keep the earlier bound, or refuse new objects beyond the new one by a validation rule that lets old " +
@@ -92,8 +91,7 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		Why: "Objects that do not match are invalid now: OLM validates them against the new schema and fails the " +
 			"InstallPlan. In general it cannot be decided whether one pattern allows everything that another " +
 			"did; if there was a pattern before, or the new one is that of Kubernetes' quantities, which newer " +
-			"generators " +
-			"write for a field that an operator could never read otherwise, this is a warning.",
+			"generators write for a field that an operator could never read otherwise, this is a warning.",
 		Fix: "Keep the earlier pattern, or make sure that the new one allows everything that the earlier one did, " +
 			"and waive this finding.",
 	}, {
@@ -118,8 +116,8 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 	}, {
 		ID: "crd-changed-schema", Title: "A schema changes in a way that cannot be judged", Severity: Warning,
 		Check: of(crd.Other),
-		Why: "Objects that the new anyOf, allOf, oneOf or not refuses are invalid now: OLM validates them against " +
-			"the new schema and fails the InstallPlan. In general it cannot be decided what such a schema allows.",
+		Why: "Objects that the new anyOf, allOf, oneOf or not refuses are invalid now, so OLM fails the InstallPlan. " +
+			"In general it cannot be decided what such a schema allows.",
 		Fix: "Make sure that the new schema allows everything that the earlier one did, and waive this finding.",
 	}}
 }

@@ -37,9 +37,9 @@ func olmV0Rules() []Rule {
 		ID: "olmv0-unpack", Title: "OLM v0 takes something else from the bundle's image", Severity: Error,
 		Check: checkUnpack,
 		Why: "OLM v0 copies an image's files by the one `annotations.yaml` that it finds anywhere in it, and decodes " +
-			"the first document of each manifest. Where a comment and a `---` come first, that document is empty, and " +
-			"the manifest is never installed. `bellwether bundle push` and `bellwether catalog publish` refuse such " +
-			"a bundle.",
+			"the first document of each manifest. Where a comment and a `---` come first, that document is empty, " +
+			"and the manifest is never installed. `bellwether bundle push` and `bellwether catalog publish` refuse " +
+			"such a bundle.",
 		Fix: "Put comments below the first `---`, or remove the line; call no other file `annotations.yaml`; give " +
 			"files names that differ in letters and digits.",
 	}, {

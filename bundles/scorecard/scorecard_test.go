@@ -193,7 +193,8 @@ func TestEachSignal(t *testing.T) {
 
 // TestRolesAmongTheManifestsAreSeen grants by a ClusterRole what the ClusterServiceVersion granted.
 func TestRolesAmongTheManifestsAreSeen(t *testing.T) {
-	csv, rules, found := strings.Cut(everything, "      clusterPermissions:\n      - serviceAccountName: db\n        rules:\n")
+	csv, rules, found := strings.Cut(everything,
+		"      clusterPermissions:\n      - serviceAccountName: db\n        rules:\n")
 	if !found {
 		t.Fatal("the ClusterServiceVersion grants nothing")
 	}

@@ -63,12 +63,11 @@ func perSecond(of, text, given string) (requestQuery, error) {
 	if strings.Contains(text, "#") {
 		text = expr.String() // a comment would end what the query is put into
 	}
-	u, source := unit(0), "as the query says"
+	source := "as the query says"
+	u, err := unitOf(expr)
 	if given != "" {
 		source = "as the unit " + given + " says"
 		u, err = parseUnit(given)
-	} else {
-		u, err = unitOf(expr)
 	}
 	switch {
 	case errors.Is(err, errUnit) || err == nil && u == ofConstants:
@@ -165,7 +164,7 @@ func unitOfOperation(e *parser.BinaryExpr) (unit, error) {
 	right, rightErr := unitOf(e.RHS)
 	switch {
 	case e.Op == parser.MUL || e.Op == parser.DIV:
-		return unitOfProduct(e, left, right, leftErr, rightErr)
+		return unitOfProduct(e, left, right, leftErr == nil, rightErr == nil)
 	case e.Op == parser.LAND || e.Op == parser.LUNLESS || e.Op.IsComparisonOperator() && !e.ReturnBool:
 		if e.LHS.Type() == parser.ValueTypeScalar {
 			return right, rightErr
@@ -182,26 +181,26 @@ func unitOfOperation(e *parser.BinaryExpr) (unit, error) {
 }
 
 // unitOfProduct multiplies by a number, or by what has no unit, such as the 1 of an info series.
-func unitOfProduct(e *parser.BinaryExpr, left, right unit, leftErr, rightErr error) (unit, error) {
+func unitOfProduct(e *parser.BinaryExpr, left, right unit, hasLeft, hasRight bool) (unit, error) {
 	factor, isFactor := literal(e.RHS)
-	known, err := left, leftErr
+	known, has := left, hasLeft
 	if f, ok := literal(e.LHS); ok && e.Op == parser.MUL {
-		factor, isFactor, known, err = f, true, right, rightErr
+		factor, isFactor, known, has = f, true, right, hasRight
 	}
 	switch {
 	case isFactor && (factor < 0 || factor == 0 && e.Op == parser.DIV):
 		return 0, errUnit
 	case isFactor && factor == 0:
 		return ofConstants, nil
-	case isFactor && err != nil:
+	case isFactor && !has:
 		return 0, errUnit
 	case isFactor && e.Op == parser.DIV:
 		return known / unit(factor), nil
 	case isFactor:
 		return known * unit(factor), nil
-	case leftErr == nil && rightErr != nil:
+	case hasLeft && !hasRight:
 		return left, nil
-	case leftErr != nil && rightErr == nil && e.Op == parser.MUL:
+	case !hasLeft && hasRight && e.Op == parser.MUL:
 		return right, nil
 	}
 	return 0, errUnit

@@ -139,8 +139,8 @@ func (in Input) hasOldSettings(csv CSV) bool {
 	return false
 }
 
-// failedByOtherGroups tells whether OLM failed a CSV for OperatorGroups that are no longer so: the stages before this one
-// have found the one that there is to be. OLM looks at a failed CSV again when that changes, and not when another
+// failedByOtherGroups tells whether OLM failed a CSV for OperatorGroups that are no longer so: the stages before this
+// one have found the one that there is to be. OLM looks at a failed CSV again when that changes, and not when another
 // OperatorGroup is deleted, which leaves it to the next full resynchronization, after minutes.
 func (in Input) failedByOtherGroups(csv CSV) bool {
 	switch operatorsv1alpha1.ConditionReason(csv.Reason) {
