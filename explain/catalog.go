@@ -52,7 +52,9 @@ func catalogLink(c *v1alpha1.OperatorCatalog) Link {
 func blockLink(c *v1alpha1.OperatorCatalog, b v1alpha1.BlockedVersion) Link {
 	l := Link{Text: fmt.Sprintf("%s %s is blocked and runs on %s: %s", b.Package, b.Version,
 		phrase.Count(b.Clusters, "cluster"), phrase.OneLine(b.Reason)),
-		Evidence: []Evidence{{Object: reportedByCatalog(c).object, Field: "status.blockedVersions[" + b.Package + " " + b.Version + "]", Observed: phrase.OneLine(b.Reason)}}}
+		Evidence: []Evidence{{Object: reportedByCatalog(c).object,
+			Field:    "status.blockedVersions[" + b.Package + " " + b.Version + "]",
+			Observed: phrase.OneLine(b.Reason)}}}
 	if b.Clusters > 0 {
 		l.State, l.Reason = Degraded, v1alpha1.ReasonVersionBlocked
 		if b.Proposal != "" {

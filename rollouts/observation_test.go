@@ -190,8 +190,8 @@ func TestObservationGate(t *testing.T) {
 	}
 	got := d.Status.Waves[0].Gates[len(d.Status.Waves[0].Gates)-1]
 	want := v1alpha1.GateStatus{Name: "bellwether/observation", Verdict: v1alpha1.GateWaiting, WaitingSince: ago(0),
-		Evidence: "no cluster of the wave is left to show that 1.2.0 works: 2 clusters left the fleet or the selection " +
-			"before the wave was verified"}
+		Evidence: "no cluster of the wave is left to show that 1.2.0 works: 2 clusters left the fleet or the " +
+			"selection before the wave was verified"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("gate (-want +got):\n%s", diff)
 	}

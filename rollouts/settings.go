@@ -40,8 +40,8 @@ func SettingsChanges(before, after v1alpha1.Release) []string {
 }
 
 // NewHold returns the hold of what a rollout brought, without a reason and a time: of its version, of its settings
-// where clusters are taken back to the same version with other ones, or of exactly its release where no setting differs, as
-// after a change of the channel alone.
+// where clusters are taken back to the same version with other ones, or of exactly its release where no setting
+// differs, as after a change of the channel alone.
 func NewHold(of *v1alpha1.OperatorRollout, before v1alpha1.Release) v1alpha1.VersionHold {
 	held := of.Spec.Release
 	h := v1alpha1.VersionHold{Version: held.Version, Rollout: of.Name}

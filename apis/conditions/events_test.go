@@ -32,7 +32,7 @@ func TestEventType(t *testing.T) {
 		v1alpha1.ReasonInvalidSpec:    warning, v1alpha1.ReasonErrorBudgetSpent: warning, "WaveInterrupted": warning,
 		"RolloutDeleted": warning, "LeftBehind": warning, "DriftCorrected": warning,
 		"DeletedOnCluster": warning,
-		"SomethingNew": warning,
+		"SomethingNew":     warning,
 	} {
 		if got := conditions.EventType(reason); got != want {
 			t.Errorf("an Event with the reason %s is of type %s, want %s", reason, got, want)

@@ -88,8 +88,8 @@ func TestLinks(t *testing.T) {
 							Message: "Some content in the namespace has finalizers remaining: example.com/hangs in " +
 								"1 resource instances."}}}}}
 			},
-			want: []finding{{progressing, v1alpha1.ReasonNamespaceTerminating, "namespace echo is being deleted: Some " +
-				"content in the namespace has finalizers remaining: example.com/hangs in 1 resource instances"}},
+			want: []finding{{progressing, v1alpha1.ReasonNamespaceTerminating, "namespace echo is being deleted: " +
+				"Some content in the namespace has finalizers remaining: example.com/hangs in 1 resource instances"}},
 		},
 		"the namespace is about to be gone": {
 			change: func(o *Objects) {

@@ -162,7 +162,7 @@ func agentFaults() map[string]fault {
 	offline := clusterHas(v1alpha1.ConditionOnline, metav1.ConditionFalse, v1alpha1.ReasonLeaseExpired)
 	stale := []func(*trial) error{says([]string{"CLUSTER"}, "fleet", "list", "--state", "stale"),
 		says([]string{"stale (1)"}, "operator", "list", "--state", "stale"),
-		says([]string{"stale: CLUSTER"}, "operator", "get", "OPERATOR"),
+		says([]string{"stale (shown as last reported): CLUSTER"}, "operator", "get", "OPERATOR"),
 		says([]string{"stale"}, "fleet", "get", "CLUSTER")}
 	dropSubscription := func(x *trial) { x.dropAll(&operatorsv1alpha1.SubscriptionList{}) }
 	restart := func(x *trial) { x.must(shared.Fleet.Cluster(x.cluster).RestartAPIServer(x.ctx())) }

@@ -412,14 +412,18 @@ func (x *trial) veto(data map[string]string) {
 	})
 }
 
-// vetoLastsUntilDeleted returns nil if nothing says that a veto whose end is past ends by itself: it is in force until
-// somebody deletes it.
+// vetoLastsUntilDeleted returns nil if it is said that a veto whose end is past does not end by itself: it is in force
+// until somebody deletes it.
 func (x *trial) vetoLastsUntilDeleted() error {
 	out, err := x.why()
 	if err != nil {
 		return err
 	}
-	if strings.Contains(strings.Join(strings.Fields(out), " "), "deleted or over") {
+	text := strings.Join(strings.Fields(out), " ")
+	if !strings.Contains(text, "it ends nothing by itself") {
+		return fmt.Errorf("why does not say that the end of the veto ends nothing by itself:\n%s", out)
+	}
+	if strings.Contains(text, "deleted or over") {
 		return fmt.Errorf("why says that the veto may end by itself:\n%s", out)
 	}
 	return nil

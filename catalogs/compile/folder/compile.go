@@ -480,7 +480,7 @@ func (c *compiler) publishPackage(p Package) (undo func(), err error) {
 	made := missingFolders(filepath.Dir(target))
 	former := filepath.Join(c.stage, p.Name+".former")
 	undo = func() {
-		if os.Rename(former, target) != nil {
+		if errors.Is(os.Rename(former, target), fs.ErrNotExist) { // there was none
 			_ = os.Remove(target)
 			removeEmpty(made)
 		}

@@ -297,6 +297,45 @@ func TestFailureLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// TestUndoRemovesOnlyWhatWasNotThere: where the former file cannot be put back, what is in its place stays.
+func TestUndoRemovesOnlyWhatWasNotThere(t *testing.T) {
+	for name, test := range map[string]struct{ before, blocked, stays bool }{
+		"there was none":        {},
+		"there was one":         {before: true, stays: true},
+		"it cannot be put back": {before: true, blocked: true, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage, out := t.TempDir(), t.TempDir()
+			file := filepath.Join("echo", "catalog.json")
+			target := filepath.Join(out, file)
+			write := func(path string) error {
+				return errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte("{}"), 0o600))
+			}
+			if err := write(filepath.Join(stage, file)); err != nil {
+				t.Fatal(err)
+			}
+			if test.before {
+				if err := write(target); err != nil {
+					t.Fatal(err)
+				}
+			}
+			undo, err := folder.PublishPackage(stage, out, folder.Package{Name: "echo", File: file, Changed: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.blocked { // no file can take the place of a folder
+				if err := errors.Join(os.Remove(target), os.Mkdir(target, 0o750)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			undo()
+			if _, err := os.Stat(target); (err == nil) != test.stays {
+				t.Errorf("after it was undone: %v, want that it stays: %v", err, test.stays)
+			}
+		})
+	}
+}
+
 func TestDeprecatedPackageCanBeRemoved(t *testing.T) {
 	dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 1})
 	edit(t, dir, "operator-001", func(l *ladder.Ladder) error {

@@ -117,9 +117,9 @@ func (p *pass) awaitResume() *conditions.Summary {
 	}
 	isHighest := func(i Install) bool { return !i.Deleting && i.Admitted.Adopted == highest }
 	text := fmt.Sprintf("found on %s, admitted by rollouts that this hub does not have (%s; revision %d on %s is the "+
-		"highest); no cluster is admitted before a person resumes the operator: bellwether operator resume %s, or set "+
-		"spec.resume to %s", phrase.Count(int(adoption.Clusters), "cluster"), phrase.First(running, maxNamed), highest,
-		p.Installs[slices.IndexFunc(p.Installs, isHighest)].Cluster, p.Operator.Name, adoption.Request)
+		"highest); no cluster is admitted before a person resumes the operator: `bellwether operator resume %s`, or "+
+		"set spec.resume to %s", phrase.Count(int(adoption.Clusters), "cluster"), phrase.First(running, maxNamed),
+		highest, p.Installs[slices.IndexFunc(p.Installs, isHighest)].Cluster, p.Operator.Name, adoption.Request)
 	if t := p.decision.Status.Target; t != nil {
 		text += fmt.Sprintf("; it is then rolled out in version %s", t.Version)
 	}

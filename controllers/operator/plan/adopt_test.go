@@ -44,7 +44,7 @@ func isAdopting(t *testing.T, next plan.Decision, clusters int32, revision int64
 		t.Fatalf("%s: %s\n%+v", ready.Reason, ready.Message, next)
 	}
 	if adoption.Clusters != clusters || adoption.Revision != revision ||
-		!strings.Contains(ready.Message, "bellwether operator resume echo, or set spec.resume to "+adoption.Request) {
+		!strings.Contains(ready.Message, "`bellwether operator resume echo`, or set spec.resume to "+adoption.Request) {
 		t.Errorf("%+v: %s", adoption, ready.Message)
 	}
 	return adoption.Request

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,15 +73,20 @@ func (p *pass) block() {
 	}
 }
 
+// maxBlocked is the maximal length of spec.blocked of a rollout.
+const maxBlocked = 1024
+
 // newestBlock is why the newest rollout must admit nothing: its version is blocked, or it brings what is held. A hub
-// that was restored finds such holds on clusters. Of a hold it says what ends it.
+// that was restored finds such holds on clusters. Of a hold it says what ends it. It is as long as spec.blocked may be.
 func (p *pass) newestBlock() string {
 	release := p.newest.Spec.Release
 	if b, blocked := p.blocks[release.Version]; blocked {
-		return blockReason(b, true)
+		return phrase.Truncate(blockReason(b, true), maxBlocked)
 	}
 	if h, held := p.holdOfRelease(release); held && p.newest.Spec.Rollback == nil {
-		return fmt.Sprintf("%s: %s; %s", h, strings.TrimSuffix(h.Reason, "."), p.endOfHold(h))
+		end := "; " + p.endOfHold(h)
+		why := fmt.Sprintf("%s: %s", h, strings.TrimSuffix(h.Reason, "."))
+		return phrase.Truncate(phrase.Truncate(why, maxBlocked-utf8.RuneCountInString(end))+end, maxBlocked)
 	}
 	return ""
 }

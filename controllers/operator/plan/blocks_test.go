@@ -6,7 +6,9 @@ package plan_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -246,5 +248,37 @@ func TestKeysAndBlocksStartNoRollout(t *testing.T) {
 	in.Rollouts = nil
 	if got := plan.Next(in).Create; !cmp.Equal(got.Spec.Release.Catalog.PublicKeys, []string{"a key"}) {
 		t.Errorf("keys of the release: %v", got.Spec.Release.Catalog.PublicKeys)
+	}
+}
+
+// TestWhyBlockedFits: the API server takes no longer text. What ends a hold is not cut.
+func TestWhyBlockedFits(t *testing.T) {
+	long := strings.Repeat("é", 1024)
+	for name, test := range map[string]struct {
+		change func(*plan.Input)
+		end    string
+	}{
+		"a block": {func(in *plan.Input) {
+			in.Catalog.Spec.Blocks = blocking("1.1.0")
+			in.Catalog.Spec.Blocks[0].Reason = long
+			in.Catalog.Spec.Blocks[0].Instead = "1.2.0"
+		}, "…"},
+		"a hold": {func(in *plan.Input) {
+			in.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Reason: long,
+				Release: in.Rollouts[0].Spec.Release.Hash()}}
+		}, "release the hold with `bellwether operator release-hold echo 1.1.0`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput(t)
+			test.change(&in)
+			got := plan.Next(in)
+			if got.Block == nil {
+				t.Fatal("nothing is blocked")
+			}
+			why := got.Block.Reason
+			if n := utf8.RuneCountInString(why); n != 1024 || !strings.HasSuffix(why, test.end) {
+				t.Errorf("%d characters: %s", n, why)
+			}
+		})
 	}
 }

@@ -545,15 +545,18 @@ func TestClaims(t *testing.T) {
 			want{state: "Stalled", reason: "NamespaceConflict", contains: "on b:"},
 		},
 		"one package in two namespaces, both watch all": {claim("zoo", older, elsewhere(true, "echo")),
-			elsewhereStalls("zoo/echo is older and installs package echo into namespace other, on a, b; OLM fails the " +
-				"second operator that provides an API where one of the two watches all namespaces: install both with spec.install.mode OwnNamespace")},
+			elsewhereStalls("zoo/echo is older and installs package echo into namespace other, on a, b; OLM fails " +
+				"the second operator that provides an API where one of the two watches all namespaces: install both " +
+				"with spec.install.mode OwnNamespace")},
 		"the older one watches all": {ownNamespace(claim("zoo", older, elsewhere(true, "echo"))),
 			elsewhereStalls("package echo")},
-		"the newer one watches all":           {claim("zoo", older, elsewhere(false, "echo")), elsewhereStalls("package echo")},
+		"the newer one watches all": {claim("zoo", older, elsewhere(false, "echo")),
+			elsewhereStalls("package echo")},
 		"each watches a namespace of its own": {ownNamespace(claim("zoo", older, elsewhere(false, "echo"))), free},
 		"another package provides the API": {
 			claim("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com", "Echo.v1.example.com")),
-			elsewhereStalls("provides Echo.v1.example.com as well, on a, b; OLM fails the second operator that provides")},
+			elsewhereStalls("provides Echo.v1.example.com as well, on a, b; OLM fails the second operator that " +
+				"provides")},
 		"another package provides another API": {claim("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com")),
 			free},
 		"another package provides the API in a namespace of its own": {

@@ -59,7 +59,7 @@ func (p *pass) succeeded(release v1alpha1.Release) int {
 // saw it, is installed still.
 func (p *pass) updated(release v1alpha1.Release) int32 {
 	hash := release.Hash()
-	return int32(p.countInstalls(func(i Install) bool { //nolint:gosec // clusters of a fleet
+	return int32(p.countInstalls(func(i Install) bool {
 		return i.SucceededHash == hash && i.Installed.Name == release.Bundle
 	}))
 }

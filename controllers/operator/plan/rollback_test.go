@@ -118,7 +118,8 @@ func TestSettingsAreHeld(t *testing.T) {
 		t.Fatalf("back to %+v", next.Create.Spec.Release)
 	}
 	held := conditions.Get(next.Status.Conditions, v1alpha1.ConditionVersionHeld).Message
-	if !strings.HasPrefix(held, "Settings of version 1.1.0 are held since 2026-11-21T10:00:00Z: it was rolled back: ") ||
+	const start = "Settings of version 1.1.0 are held since 2026-11-21T10:00:00Z: it was rolled back: "
+	if !strings.HasPrefix(held, start) ||
 		!strings.Contains(held, "(the change: node selector none is added: such). The version is not rolled out with "+
 			"these settings again, also not from another channel; with other settings it is. Release one with") {
 		t.Errorf("the condition says: %s", held)

@@ -93,9 +93,10 @@ func TestCrossSignedCertificate(t *testing.T) {
 			t.Cleanup(server.Close)
 			url := "https://app.example" + server.URL[strings.LastIndex(server.URL, ":"):] + "/ok"
 			trusted := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.certificate.Raw}))
-			out := runProbe(t, names{"app.example": "127.0.0.1"}, with(specFor(url), func(s *v1alpha1.EndpointProbeSpec) {
+			spec := with(specFor(url), func(s *v1alpha1.EndpointProbeSpec) {
 				s.TLS = &v1alpha1.ProbeTLS{CA: trusted, InsecureSkipVerify: tc.unverified}
-			}), plan.Target{})
+			})
+			out := runProbe(t, names{"app.example": "127.0.0.1"}, spec, plan.Target{})
 			checkResult(t, out, "", "")
 			if first, _ := out.value(series.ProbeSSLEarliestExpiry, ""); first != float64(cross.NotAfter.Unix()) {
 				t.Errorf("the first certificate expires at %f, want %d", first, cross.NotAfter.Unix())

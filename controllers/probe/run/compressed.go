@@ -21,12 +21,15 @@ const contentEncoding = "Content-Encoding"
 
 // A probe accepts no compression, but some servers compress each answer. The prober matches the bytes that it is sent,
 // unless it is told the compression before: then it takes each answer for compressed. So a probe that matches the text
-// fails by the header at first, and is run again with gzip if that is what the header says.
+// fails by the header at first, and is run again with gzip if that is what the header says. What is no compression
+// passes: some servers say "UTF-8", "none" or "binary" of a text.
 var (
 	gzipped = config.HeaderMatch{Header: contentEncoding, AllowMissing: true,
 		Regexp: config.MustNewRegexp(`(?i)^\s*(x-)?gzip\s*$`)}
-	uncompressed = config.HeaderMatch{Header: contentEncoding, AllowMissing: true,
-		Regexp: config.MustNewRegexp(`(?i)^\s*(identity)?\s*$`)}
+	// compressed finds these and any other of the registered compressions, and is asked after gzipped.
+	compressed = config.HeaderMatch{Header: contentEncoding, AllowMissing: true,
+		Regexp: config.MustNewRegexp(`(?i)(^|[\s,])((x-)?gzip|(x-)?compress|deflate|br|dcb|zstd|dcz|exi|pack200-gzip|` +
+			`aes128gcm)([\s,;]|$)`)}
 )
 
 // encoding is how an answer that a probe matches is compressed.
@@ -52,8 +55,7 @@ func refuseCompressed(module config.Module) config.Module {
 		return module
 	}
 	h := &module.HTTP
-	h.FailIfHeaderMatchesRegexp = slices.Insert(slices.Clone(h.FailIfHeaderMatchesRegexp), 0, gzipped)
-	h.FailIfHeaderNotMatchesRegexp = slices.Insert(slices.Clone(h.FailIfHeaderNotMatchesRegexp), 0, uncompressed)
+	h.FailIfHeaderMatchesRegexp = slices.Insert(slices.Clone(h.FailIfHeaderMatchesRegexp), 0, gzipped, compressed)
 	return module
 }
 
@@ -66,7 +68,7 @@ func encodingOf(r slog.Record) encoding {
 			values = attr.Value.Int64()
 		case by.Regexp == gzipped.Regexp.Regexp:
 			out = encodingGzip
-		case by.Regexp == uncompressed.Regexp.Regexp:
+		case by.Regexp == compressed.Regexp.Regexp:
 			out = encodingOther
 		}
 		return true

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func compressing(t *testing.T, text string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		encoding := strings.TrimPrefix(r.URL.Path, "/")
 		w.Header().Set("Content-Encoding", encoding)
-		if encoding == "identity" {
+		if slices.Contains([]string{"identity", "utf-8", "none", "binary"}, strings.ToLower(encoding)) {
 			_, _ = io.WriteString(w, text)
 			return
 		}
@@ -55,6 +56,11 @@ func TestCompressedAnswers(t *testing.T) {
 		"accepted": {"gzip", "", v1alpha1.HTTPProbe{Matches: []string{"Welcome"},
 			Headers: map[string]string{"Accept-Encoding": "gzip"}}, "", ""},
 		"identity": {"identity", "", v1alpha1.HTTPProbe{Matches: []string{"Welcome"}}, "", ""},
+		"utf-8":    {"UTF-8", "", v1alpha1.HTTPProbe{Matches: []string{"Welcome"}}, "", ""},
+		"utf-8, and is wrong": {"utf-8", "", v1alpha1.HTTPProbe{NotMatches: []string{"Welcome"}},
+			v1alpha1.ReasonBadAnswer, "does not match"},
+		"none":   {"none", "", v1alpha1.HTTPProbe{JSON: `body.status == "ok"`}, "", ""},
+		"binary": {"binary", "", v1alpha1.HTTPProbe{Matches: []string{"Welcome"}}, "", ""},
 		"another compression": {"br", "", v1alpha1.HTTPProbe{NotMatches: []string{"error"}}, v1alpha1.ReasonBadAnswer,
 			"compressed"},
 		"two compressions": {"gzip, br", "", v1alpha1.HTTPProbe{NotMatches: []string{"error"}},
@@ -67,7 +73,8 @@ func TestCompressedAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.probe.Method = tc.method
-			checkResult(t, runProbe(t, nil, httpSpec(url+"/"+tc.encoding, tc.probe), plan.Target{}), tc.want, tc.message)
+			out := runProbe(t, nil, httpSpec(url+"/"+tc.encoding, tc.probe), plan.Target{})
+			checkResult(t, out, tc.want, tc.message)
 		})
 	}
 }

@@ -12,7 +12,11 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
+
+// maxLost bounds how many lost objects a message names, so that the advice that follows has room.
+const maxLost = 8
 
 func (d *decision) installed(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
@@ -96,8 +100,8 @@ func (in Input) lost() *finding {
 	}
 	stalled := len(in.Cluster.Undefined) > 0 || in.Now.Sub(csv.Since) >= requirementsGrace
 	return &finding{stalled: stalled, reason: v1alpha1.ReasonRequirementsNotMet, recheck: recheckProblem,
-		message: fmt.Sprintf("%s has lost what came with it: %s. %s", csv.Name, strings.Join(all, "; "),
-			in.Install.RepairAdvice())}
+		message: fmt.Sprintf("%s has lost what came with it: %s. %s", csv.Name,
+			strings.Join(phrase.Limit(all, maxLost), "; "), in.Install.RepairAdvice())}
 }
 
 // interrupted explains a CSV that is neither Succeeded nor Failed. If the admitted

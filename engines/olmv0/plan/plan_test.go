@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -1074,7 +1075,8 @@ func TestAForeignImageIsNoSuccess(t *testing.T) {
 			Path: "spec.install.spec.deployments[echo].spec.template.spec.containers[manager].image"},
 			v1alpha1.DriftCorrect, false,
 			want{Actions: []Action{act(Correct, KindCSV, v1)}, Reason: v1alpha1.ReasonDrifted}},
-		"another field": {drift.Field{Kind: KindCSV, Name: v1, Path: "spec.install.spec.deployments[echo].spec.replicas"},
+		"another field": {drift.Field{Kind: KindCSV, Name: v1,
+			Path: "spec.install.spec.deployments[echo].spec.replicas"},
 			"", true, want{Reason: v1alpha1.ReasonSucceeded}},
 		"a webhook of the cluster changes the Deployment": {drift.Field{Kind: KindDeployment, Name: "echo",
 			Path: "spec.template.spec.containers[manager].image"}, "", true, want{Reason: v1alpha1.ReasonSucceeded}},
@@ -1163,5 +1165,22 @@ func TestUnreachableViewOfARunningOperator(t *testing.T) {
 	if !got.Report.Complete || got.Report.Progress == nil ||
 		got.Report.Progress.Reason != v1alpha1.ReasonViewUnreachable {
 		t.Errorf("report %+v", got.Report)
+	}
+}
+
+// TestManyLostDefinitions: the message has room for what to do about it.
+func TestManyLostDefinitions(t *testing.T) {
+	in := running("Succeeded")
+	in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
+	for i := range 30 {
+		in.Cluster.Undefined = append(in.Cluster.Undefined,
+			fmt.Sprintf("configurations%02d.networking.internal.knative.example.com", i))
+	}
+	_, status := decide(in)
+	got := conditions.Get(status.Conditions, v1alpha1.ConditionReady).Message
+	for _, want := range []string{"configurations07.", "; and 22 more. ", in.Install.RepairAdvice()} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in: %s", want, got)
+		}
 	}
 }

@@ -243,7 +243,8 @@ func TestApprovals(t *testing.T) {
 		want string // in the refusal; empty: allowed
 	}{
 		{"who operates may pause", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Paused = true }, ""},
-		{"but not approve", operator, approve("olga", "canary"), "the ClusterRole bellwether-approve has the permission"},
+		{"but not approve", operator, approve("olga", "canary"),
+			"the ClusterRole bellwether-approve has the permission"},
 		{"who approves may not sign for another", approver, approve("olga", "canary"),
 			"signed by who gives it: by must be 'anna'"},
 		{"and may approve", approver, approve("anna", "canary"), ""},

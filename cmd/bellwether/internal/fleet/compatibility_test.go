@@ -120,7 +120,8 @@ func TestCompatibility(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(test.args...)
-			if got.Code != test.code || !strings.Contains(phrase.OneLine(got.Out), test.out) || !strings.Contains(got.Err, test.err) {
+			if got.Code != test.code || !strings.Contains(phrase.OneLine(got.Out), test.out) ||
+				!strings.Contains(got.Err, test.err) {
 				t.Errorf("exit code %d: %s%s, want %d: %s%s", got.Code, got.Out, got.Err, test.code, test.out, test.err)
 			}
 		})

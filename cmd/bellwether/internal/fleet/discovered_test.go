@@ -126,7 +126,8 @@ func TestPowerStateThatIsNotBelieved(t *testing.T) {
 		Reason: v1alpha1.ReasonPowerUnknown}
 	c.Status.Conditions = append(c.Status.Conditions, hibernating)
 	got := clitest.NewHub(c).Run(t, "fleet", "get", "stuck")
-	if want := "Resuming (not believed, because it has lasted for more than 30 minutes: the cluster counts as running)"; !strings.Contains(got.Out, want) {
+	want := "Resuming (not believed, because it has lasted for more than 30 minutes: the cluster counts as running)"
+	if !strings.Contains(got.Out, want) {
 		t.Errorf("%q is not in\n%s", want, got.Out)
 	}
 	if got := clitest.NewHub(c).Run(t, "fleet", "list"); strings.Contains(got.Out, "Resuming") {

@@ -136,7 +136,7 @@ func versionCells(r VersionRow, now time.Time) []term.Cell {
 	if r.Version == "" {
 		version = term.Dim.Cell("(none)")
 	}
-	return []term.Cell{version, target, partCell(int32(r.Ready), int32(len(r.Clusters))), //nolint:gosec // few clusters
+	return []term.Cell{version, target, partCell(int32(r.Ready), int32(len(r.Clusters))),
 		supportCell(r.EndOfSupport, now)}
 }
 

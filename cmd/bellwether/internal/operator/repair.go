@@ -95,8 +95,9 @@ func (a *app) repair(ctx context.Context, r *repair, cluster, operator string) e
 	return a.awaitRepair(ctx, h, r, downstream, csv, install)
 }
 
-// incompleteCSV reads the ClusterServiceVersion of an install on its cluster. One that is complete there is an error:
-// then the kubeconfig leads to another cluster, or the operator was repaired meanwhile.
+// incompleteCSV reads the ClusterServiceVersion of an install on its cluster. It is an error unless that one is Pending
+// there or a definition of it is missing: then the kubeconfig leads to another cluster, or the operator was repaired
+// meanwhile.
 func incompleteCSV(ctx context.Context, downstream client.Reader,
 	install *v1alpha1.OperatorInstall) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	cluster, csv := install.Spec.Cluster, &operatorsv1alpha1.ClusterServiceVersion{}
@@ -111,7 +112,7 @@ func incompleteCSV(ctx context.Context, downstream client.Reader,
 		return nil, fmt.Errorf("read ClusterServiceVersion %s/%s on cluster %s: %w", csv.Namespace, csv.Name, cluster,
 			err)
 	}
-	complete := csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+	complete := csv.Status.Phase != operatorsv1alpha1.CSVPhasePending
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1",
 			Kind: "CustomResourceDefinition"}}
@@ -122,8 +123,9 @@ func incompleteCSV(ctx context.Context, downstream client.Reader,
 		complete = complete && err == nil
 	}
 	if complete {
-		return nil, exit.Hintf(check, "ClusterServiceVersion %s/%s on that cluster is Succeeded, and each "+
-			"CustomResourceDefinition of it exists; nothing was deleted", csv.Namespace, csv.Name)
+		return nil, exit.Hintf(check, "ClusterServiceVersion %s/%s on that cluster is %s, and each "+
+			"CustomResourceDefinition of it exists; nothing was deleted", csv.Namespace, csv.Name,
+			cmp.Or(string(csv.Status.Phase), "new"))
 	}
 	return csv, nil
 }
@@ -165,28 +167,27 @@ func (a *app) lostInstall(ctx context.Context, h *hub.Client, cluster, operator 
 }
 
 // awaitRepair waits until OLM has installed another ClusterServiceVersion than the deleted one, and the agent reports
-// that the operator is Ready.
+// that the operator is Ready. What cannot be read is asked for again until the timeout.
 func (a *app) awaitRepair(ctx context.Context, h *hub.Client, r *repair, downstream client.Reader,
 	deleted *operatorsv1alpha1.ClusterServiceVersion, install *v1alpha1.OperatorInstall) error {
 	progress := a.Progress("waiting until operator " + install.Spec.Operator.Name + " is Ready")
+	var unread error
 	err := hub.Poll(ctx, r.timeout, func() (bool, error) {
-		csv := &operatorsv1alpha1.ClusterServiceVersion{}
-		if err := downstream.Get(ctx, client.ObjectKeyFromObject(deleted), csv); err != nil {
-			return false, client.IgnoreNotFound(err)
-		}
-		if err := h.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
-			return false, err
-		}
-		return csv.UID != deleted.UID && csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded &&
-			conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionReady), nil
+		repaired, err := isRepaired(ctx, h, downstream, deleted, install)
+		unread = err
+		return repaired, nil
 	})
 	progress.Stop()
 	if errors.Is(err, context.DeadlineExceeded) {
-		ready := conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady)
+		why := cmp.Or(phrase.OneLine(conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady).Message),
+			"the agent has reported nothing")
+		if unread != nil {
+			why = phrase.OneLine(unread.Error())
+		}
 		return exit.Hintf(fmt.Sprintf("find out why with: %s why %s %s --cluster-kubeconfig FILE", a.Self,
 			install.Spec.Cluster, install.Spec.Operator.Name), "operator %s on cluster %s is not Ready %s after "+
 			"ClusterServiceVersion %s was deleted: %s", install.Spec.Operator.Name, install.Spec.Cluster,
-			term.Span(r.timeout), deleted.Name, cmp.Or(phrase.OneLine(ready.Message), "the agent has reported nothing"))
+			term.Span(r.timeout), deleted.Name, why)
 	}
 	if err != nil {
 		return fmt.Errorf("wait until operator %s on cluster %s is Ready: %w", install.Spec.Operator.Name,
@@ -194,4 +195,22 @@ func (a *app) awaitRepair(ctx context.Context, h *hub.Client, r *repair, downstr
 	}
 	a.Step("operator %s is Ready on cluster %s", install.Spec.Operator.Name, install.Spec.Cluster)
 	return nil
+}
+
+// isRepaired tells whether there is another ClusterServiceVersion than the deleted one, which has succeeded, and the
+// operator is Ready. It reads the install again.
+func isRepaired(ctx context.Context, h *hub.Client, downstream client.Reader,
+	deleted *operatorsv1alpha1.ClusterServiceVersion, install *v1alpha1.OperatorInstall) (bool, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := downstream.Get(ctx, client.ObjectKeyFromObject(deleted), csv); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read ClusterServiceVersion %s/%s on cluster %s: %w", deleted.Namespace, deleted.Name,
+			install.Spec.Cluster, err)
+	}
+	if err := h.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
+		return false, fmt.Errorf("read OperatorInstall %s/%s: %w", install.Namespace, install.Name, err)
+	}
+	return csv.UID != deleted.UID && csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded &&
+		conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionReady), nil
 }

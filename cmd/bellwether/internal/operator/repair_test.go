@@ -12,6 +12,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -53,7 +54,8 @@ func TestRepairRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := lostOperator(t, test.install, test.offline)
 			if test.frozen {
-				f := &v1alpha1.FleetFreeze{Spec: v1alpha1.FleetFreezeSpec{Clusters: []string{"*"}, Reason: "an incident"}}
+				f := &v1alpha1.FleetFreeze{Spec: v1alpha1.FleetFreezeSpec{Clusters: []string{"*"},
+					Reason: "an incident"}}
 				f.Name, f.CreationTimestamp = "now", metav1.NewTime(time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC))
 				if err := h.Create(t.Context(), f); err != nil {
 					t.Fatal(err)
@@ -70,8 +72,8 @@ func TestRepairRefuses(t *testing.T) {
 // loseAccount reports that the account of the operator is lost.
 func loseAccount(i *v1alpha1.OperatorInstall) {
 	conditions.Summarize(&i.Status.Conditions, 1, conditions.Summary{State: conditions.Stalled,
-		Reason: v1alpha1.ReasonRequirementsNotMet, Message: "echo.v1.1.0 has lost what came with it: ServiceAccount echo " +
-			"(NotPresent). " + i.RepairAdvice()})
+		Reason: v1alpha1.ReasonRequirementsNotMet, Message: "echo.v1.1.0 has lost what came with it: " +
+			"ServiceAccount echo (NotPresent). " + i.RepairAdvice()})
 	i.Status.SucceededHash = i.Spec.Admission.Hash
 }
 
@@ -99,24 +101,48 @@ func TestRepair(t *testing.T) {
 		phase  operatorsv1alpha1.ClusterServiceVersionPhase // before
 		absent bool                                         // there is no ClusterServiceVersion
 		stuck  bool                                         // OLM does not install it again
+
+		owns     string // a CustomResourceDefinition that is not there
+		failures int    // reads of the cluster that fail after the deletion
 	}{
 		"repaired":        {args: "--yes", phase: operatorsv1alpha1.CSVPhasePending},
 		"asked":           {answer: "yes\n", phase: operatorsv1alpha1.CSVPhasePending},
 		"not-confirmed":   {phase: operatorsv1alpha1.CSVPhasePending},
 		"another-cluster": {args: "--yes", phase: operatorsv1alpha1.CSVPhaseSucceeded},
-		"absent":          {args: "--yes", absent: true},
-		"timeout":         {args: "--yes", phase: operatorsv1alpha1.CSVPhasePending, stuck: true},
+		"installing":      {args: "--yes", phase: operatorsv1alpha1.CSVPhaseInstalling},
+		"failed":          {args: "--yes", phase: operatorsv1alpha1.CSVPhaseFailed},
+		"no-definition": {args: "--yes", phase: operatorsv1alpha1.CSVPhaseSucceeded,
+			owns: "echoes.example.com"},
+		"reads-fail":   {args: "--yes", phase: operatorsv1alpha1.CSVPhasePending, failures: 3},
+		"reads-go-bad": {args: "--yes", phase: operatorsv1alpha1.CSVPhasePending, failures: 1 << 20},
+		"absent":       {args: "--yes", absent: true},
+		"timeout":      {args: "--yes", phase: operatorsv1alpha1.CSVPhasePending, stuck: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := lostOperator(t, loseAccount, false)
 			h.Answer = test.answer
 			csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "echo",
-				Name: "echo.v1.1.0", UID: "old"}, Status: operatorsv1alpha1.ClusterServiceVersionStatus{Phase: test.phase}}
+				Name: "echo.v1.1.0", UID: "old"}}
+			csv.Status.Phase = test.phase
+			if test.owns != "" {
+				csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: test.owns}}
+			}
+			failures, isDeleted := test.failures, false
 			cluster := fake.NewClientBuilder().WithScheme(hub.Scheme).WithInterceptorFuncs(interceptor.Funcs{
-				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+					opts ...client.GetOption) error {
+					if isDeleted && failures > 0 {
+						failures--
+						return apierrors.NewServiceUnavailable("etcd has no leader")
+					}
+					return c.Get(ctx, key, o, opts...)
+				},
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object,
+					opts ...client.DeleteOption) error {
 					if err := c.Delete(ctx, o, opts...); err != nil || test.stuck {
 						return err
 					}
+					isDeleted = true
 					return installAgain(ctx, c, h)
 				}})
 			if !test.absent {

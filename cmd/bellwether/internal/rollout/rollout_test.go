@@ -307,18 +307,25 @@ func TestForcedRollbackAsks(t *testing.T) {
 		failed           int32
 		want             string
 		quiet            bool // it does not ask
+		ended            bool // it is no rollback, but was rolled back
 	}{
+		"rolled back already": {args: "--force", want: "Rollout echo-3 is rolled back already.", quiet: true,
+			ended: true},
 		"without a terminal": {args: "--force", want: "not confirmed, and nothing was changed"},
 		"a no":               {args: "--force", answer: "n\n", want: "not confirmed, and nothing was changed"},
 		"a yes":              {args: "--force", answer: "y\n", want: "Rollback echo-3: clusters that failed are"},
 		"with the flag":      {args: "--force --yes", want: "Rollback echo-3: clusters that failed are"},
 		"without --force":    {want: "rollout echo-3 is a rollback itself", quiet: true},
 		"no such rollout":    {of: "echo-9", args: "--force", want: "echo-9", quiet: true},
-		"no cluster failed":  {failed: -1, args: "--force", want: "no cluster of rollback echo-3 has failed", quiet: true},
+		"no cluster failed": {failed: -1, args: "--force", want: "no cluster of rollback echo-3 has failed",
+			quiet: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := clitest.Rollout("echo", "echo-3", 3, v1alpha1.RolloutHalted)
 			r.Spec.Rollback, r.Status.Clusters.Failed = &v1alpha1.RolloutRollback{Of: "echo-2"}, 1+c.failed
+			if c.ended {
+				r.Spec.Rollback, r.Status.Phase = nil, v1alpha1.RolloutRolledBack
+			}
 			h := clitest.NewHub(r)
 			h.Answer = c.answer
 			of := "echo-3"
@@ -332,8 +339,9 @@ func TestForcedRollbackAsks(t *testing.T) {
 			if asks := strings.Contains(got.Err, "data of custom resources may be lost"); asks == c.quiet {
 				t.Errorf("it says what may be lost: %v", asks)
 			}
-			forced := h.Rollout(t, "echo-3").Spec.Rollback.Force
-			if want := strings.HasPrefix(c.want, "Rollback"); forced != want {
+			after := h.Rollout(t, "echo-3").Spec
+			forced := after.Rollback != nil && after.Rollback.Force
+			if want := strings.HasPrefix(c.want, "Rollback"); after.Abort != nil || forced != want {
 				t.Errorf("forced = %v, want %v", forced, want)
 			}
 		})

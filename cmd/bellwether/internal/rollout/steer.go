@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -29,7 +30,8 @@ import (
 type change func(r *v1alpha1.OperatorRollout) (done string, err error)
 
 // steer changes a rollout, again if someone else changed it in between. The verb is what the user has to be permitted
-// on it beside that; empty for nothing. Confirm asks the user before a change that was found possible; nil for none.
+// on it beside that; empty for nothing. Confirm asks the user before a change that was found possible; nil for none. A
+// change that would be none is said, and not asked about.
 func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do change,
 	confirm func(*v1alpha1.OperatorRollout) error) error {
 	r, err := h.Rollout(ctx, name)
@@ -37,8 +39,14 @@ func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do ch
 		return err
 	}
 	if confirm != nil {
-		if _, err := do(r.DeepCopy()); err != nil {
+		tried := r.DeepCopy()
+		done, err := do(tried)
+		if err != nil {
 			return steerError(r, verb, err)
+		}
+		if equality.Semantic.DeepEqual(tried, r) {
+			a.Say("%s\n", done)
+			return nil
 		}
 		if err := confirm(r); err != nil {
 			return err

@@ -46,19 +46,20 @@ func (t *Table) Render(s Style) string {
 		}
 	}
 	widths := t.widths()
+	below := t.isBelow(s, widths)
 	var out strings.Builder
 	if len(t.Header) > 0 {
 		header := make([]Cell, len(t.Header))
 		for i, name := range t.Header {
 			header[i] = Cell{Text: name, Tone: Dim}
 		}
-		if t.isBelow(s, widths) {
+		if below {
 			header = header[:len(header)-1]
 		}
-		t.writeRow(&out, s, widths, header)
+		t.writeRow(&out, s, widths, header, below)
 	}
 	for _, row := range t.Rows {
-		t.writeRow(&out, s, widths, row)
+		t.writeRow(&out, s, widths, row, below)
 	}
 	return out.String()
 }
@@ -79,15 +80,16 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-func (t *Table) writeRow(out *strings.Builder, s Style, widths []int, row []Cell) {
+// writeRow writes a row, with its last cell below the others if below is set.
+func (t *Table) writeRow(out *strings.Builder, s Style, widths []int, row []Cell, below bool) {
 	for len(row) > 0 && row[len(row)-1].Text == "" {
 		row = row[:len(row)-1]
 	}
 	for i, c := range row {
 		switch {
 		case i == len(widths)-1:
-			out.WriteString(t.lastCell(s, c, widths))
-		case i == len(row)-1 || i == len(widths)-2 && t.isBelow(s, widths):
+			out.WriteString(t.lastCell(s, c, widths, below))
+		case i == len(row)-1 || i == len(widths)-2 && below:
 			out.WriteString(s.Paint(c.Tone, c.Text))
 		default:
 			out.WriteString(s.Paint(c.Tone, c.Text))
@@ -137,14 +139,14 @@ func (t *Table) longestWord(column int) int {
 }
 
 // lastCell fits the cell of the last column to the width.
-func (t *Table) lastCell(s Style, c Cell, widths []int) string {
+func (t *Table) lastCell(s Style, c Cell, widths []int, below bool) string {
 	at := startOfLast(widths)
 	switch {
 	case s.Width == 0:
 		return s.Paint(c.Tone, c.Text)
-	case t.isBelow(s, widths) && c.Text == "-":
+	case below && c.Text == "-":
 		return ""
-	case t.isBelow(s, widths):
+	case below:
 		margin := "\n" + belowMargin
 		return margin + strings.Join(paintLines(s, c, s.Width-len(belowMargin)), margin)
 	case t.Wrap:
