@@ -96,7 +96,7 @@ func TestASlowServerIsWaitedFor(t *testing.T) {
 			return answer, nil
 		}
 		select {
-		case <-time.After(20 * time.Second):
+		case <-time.After(20 * time.Second): // impatient: so long the server takes, in the time of synctest
 			return answer, nil
 		case <-r.Context().Done():
 			return nil, r.Context().Err()

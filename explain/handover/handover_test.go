@@ -299,7 +299,7 @@ func TestWidth(t *testing.T) {
 		if diff := cmp.Diff(strings.Fields(whole), strings.Fields(broken)); diff != "" {
 			t.Errorf("%s has another text (-whole +broken):\n%s", name, diff)
 		}
-		if strings.Contains(whole, ":00Z") {
+		if name == "midnight" && strings.Contains(whole, ":00Z") {
 			t.Errorf("%s has times of two zones:\n%s", name, whole)
 		}
 	}

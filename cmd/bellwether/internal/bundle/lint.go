@@ -189,8 +189,10 @@ func lintUnusable(err error) error {
 	if err == nil || errors.As(err, &answer) {
 		return err
 	}
-	err = registry.WithHint(err)
 	var hinted *exit.HintError
+	if !errors.As(err, &hinted) {
+		err = registry.WithHint(err)
+	}
 	if errors.As(err, &hinted) {
 		return unusableBundle(err, hinted.Hint)
 	}
