@@ -458,7 +458,7 @@ func Recorded() []Series {
 		{SLIRequests, "gauge", cluster(), "Requests of a slice, where the budget counts requests."},
 		{SLIRequestsSum, "gauge", cluster(), "Requests of a window, where the budget counts requests."},
 		{SLIBadVersion, "gauge", cluster(Version, Release), "Bad slices by the version and release that ran."},
-		{SLIBadConfirmed, "gauge", cluster(Version, Release), "Of bad slices: whether the two newest scrapes were bad."},
+		{SLIBadConfirmed, "gauge", cluster(Version, Release), "Whether the two newest scrapes of a bad slice were."},
 		{SlicesRecorded, "gauge", []string{Cluster, Schema},
 			"When slices of a cluster were made, with the version of their schema."},
 		{SliceLag, "gauge", []string{Cluster}, "How old the newest slices of a cluster are, in seconds."},

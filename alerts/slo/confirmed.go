@@ -118,8 +118,8 @@ func guarded(t Tier, prefix, identity, confirmed string) string {
 	long := sum(prefix, t.Long)
 	enough := fmt.Sprintf("%s > %s %s", long, ofSLO, series.SLOGuard)
 	if t.Severity == series.Page {
-		enough = fmt.Sprintf("(%[1]s unless %[2]s (\n    %[3]s{%[4]s} + %[2]s group_left () %[5]s < %[6]s\n  ))", enough,
-			on(identity), long, confirmedSLIs(), aggregate("sum", identity, fmt.Sprintf("sum_over_time(%s[%s])",
+		enough = fmt.Sprintf("(%[1]s unless %[2]s (\n    %[3]s{%[4]s} + %[2]s group_left () %[5]s < %[6]s\n  ))",
+			enough, on(identity), long, confirmedSLIs(), aggregate("sum", identity, fmt.Sprintf("sum_over_time(%s[%s])",
 				series.SLIBadConfirmed, duration(t.Long))), number(guardScrapes-0.5))
 	}
 	if t != fastest() {

@@ -87,7 +87,8 @@ func (j Judge) Judge(timeline []Slice) []Verdict {
 	return out
 }
 
-// burns says after which slices the alerts of each severity see a burn rate, and after which one is recorded for a page.
+// burns says after which slices the alerts of each severity see a burn rate, and after which one
+// is recorded for a page.
 func (j Judge) burns(timeline []Slice) (seen map[string][]bool, recorded []bool) {
 	seen = map[string][]bool{series.Page: make([]bool, len(timeline)), series.Ticket: make([]bool, len(timeline))}
 	recorded = make([]bool, len(timeline))

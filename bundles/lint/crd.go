@@ -39,11 +39,12 @@ func crdRules() []Rule {
 		Check: checkConversion,
 		Why: "Without a conversion webhook the API server only rewrites `apiVersion`: what the other version does " +
 			"not know is dropped the next time the resource is written through it. Users lose data without an " +
-			"error. Where one version requires a field, or allows fewer values, objects of the other are invalid in " +
-			"it: they can be read and not written, and OLM, which validates them before it changes the definition, " +
-			"fails the InstallPlan. This is a warning for fields of `.status`, and where it cannot be decided.",
-		Fix: "Give all served versions the same fields and the same validation, or serve one version only, or write a " +
-			"conversion webhook (and declare it in the ClusterServiceVersion). Keep it for as long as several " +
+			"error. Where one version requires a field, or allows fewer values, objects of the other are invalid " +
+			"in it: they can be read and not written, and OLM, which validates them before it changes the " +
+			"definition, fails the InstallPlan. This is a warning for fields of `.status`, and where it cannot be " +
+			"decided.",
+		Fix: "Give all served versions the same fields and the same validation, or serve one version only, or write " +
+			"a conversion webhook (and declare it in the ClusterServiceVersion). Keep it for as long as several " +
 			"versions are defined.",
 	}}, crdHistoryRules()...)
 }

@@ -65,8 +65,7 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		Check: of(crd.RemovedField),
 		Why: "The API server drops fields that the schema does not name, from every object, the next time that it is " +
 			"written. What users had stored there is lost, without an error, and cannot be restored. A field of " +
-			"`.status` is a warning, here and in the rules about narrower fields: the operator writes it again, " +
-			"but whoever reads it finds nothing there any more.",
+			"`.status` is a warning, here and about narrower fields: the operator writes it again.",
 		Fix: "Keep the field, say in its description that it is deprecated, and have the operator ignore it. Remove " +
 			"it with a new version of the API and a conversion.",
 	}, {
@@ -80,7 +79,8 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 			"and fails the InstallPlan.",
 		Fix: "Keep the value in the enumeration, and let the operator treat it as one of the others.",
 	}, {
-		ID: "crd-narrowed-range", Title: "A field allows a smaller range", Severity: Error, Check: of(crd.NarrowedRange),
+		ID: "crd-narrowed-range", Title: "A field allows a smaller range", Severity: Error,
+		Check: of(crd.NarrowedRange),
 		Why: "Objects beyond the new bound are invalid now: OLM validates them against the new schema and fails the " +
 			"InstallPlan.",
 		Fix: "Keep the earlier bound, or refuse new objects beyond the new one by a validation rule that lets old " +
@@ -116,8 +116,8 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 	}, {
 		ID: "crd-changed-schema", Title: "A schema changes in a way that cannot be judged", Severity: Warning,
 		Check: of(crd.Other),
-		Why: "Objects that the new anyOf, allOf, oneOf or not refuses are invalid now, so OLM fails the InstallPlan. " +
-			"In general it cannot be decided what such a schema allows.",
+		Why: "Objects that the new anyOf, allOf, oneOf or not refuses are invalid now, so OLM fails the " +
+			"InstallPlan. In general it cannot be decided what such a schema allows.",
 		Fix: "Make sure that the new schema allows everything that the earlier one did, and waive this finding.",
 	}}
 }

@@ -122,8 +122,9 @@ func simulationText(r slo.Result, markdown bool) string {
 		in.Total, in.Severe, in.Paged, in.Recall, in.Pages, in.Justified, in.Precision)
 	head := fmt.Sprintf("%s %% over %s, %d runs, seed %d", r.Target, r.Period, r.Runs, r.Seed)
 	return head + "\n\n" + grid(rows, markdown) +
-		"\nThe fastest tier alerts after one slice of which two scrapes in a row were bad. Otherwise each tier alerts only\n" +
-		"after 3 bad slices in its long window, with 5 bad scrapes if it pages. The formulas do not include that.\n" +
+		"\nThe fastest tier alerts after one slice of which two scrapes in a row were bad. Otherwise each tier\n" +
+		"alerts only after 3 bad slices in its long window, with 5 bad scrapes if it pages. The formulas do not\n" +
+		"include that.\n" +
 		"The tier " + slo.CriticalTier().Name + " is for operators with criticality Critical only; what follows is " +
 		"without it.\n" + noise +
 		"\n" + found + "\n"
