@@ -56,7 +56,8 @@ func scrapedInTurn(f fleet) fleet {
 		hub.extra = append(hub.extra, scrapedHalfMinutely(in.series(f.minutes), f.minutes, i%2 == 1)...)
 		known := fmt.Sprintf("1x%d", f.minutes)
 		hub.extra = append(hub.extra, testInput{"bellwether_operator_expected{" + in.labels() + `,pod="hub"}`, known},
-			testInput{fmt.Sprintf("bellwether_fleet_cluster_online{cluster=%q,pod=%q}", in.cluster, in.operator), known})
+			testInput{fmt.Sprintf("bellwether_fleet_cluster_online{cluster=%q,pod=%q}", in.cluster, in.operator),
+				known})
 	}
 	return hub
 }

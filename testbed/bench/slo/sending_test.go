@@ -128,8 +128,8 @@ func scrape(f *fleet.Fleet, operators, minute int, bad bool) []*dto.MetricFamily
 func TestSendingIsBounded(t *testing.T) {
 	const (
 		perOperator, perCluster = 16, 1
-		// A slice that is bad is two more series.
-		perBadSlice = 2
+		// A slice that is bad is three more series: that it is, of which version, and whether it is confirmed.
+		perBadSlice = 3
 	)
 	for _, operators := range []int{1, 10, 30} {
 		good, bad := sendingOf(t, operators, false), sendingOf(t, operators, true)
