@@ -225,7 +225,9 @@ func (p *Platform) ReplaceAgent(member, program string) error {
 }
 
 // HubPath is the path by which the hub's pods are started.
-func (p *Platform) HubPath() string { return p.Fleet.Hub.Program(p.published.name(build.Hub, imageHub)) }
+func (p *Platform) HubPath() string {
+	return p.Fleet.Hub.Program(p.published.name(build.Hub, imageHub))
+}
 
 // AgentPath is the path by which a member's agent is started, also after ReplaceAgent.
 func (p *Platform) AgentPath(member string) string {
