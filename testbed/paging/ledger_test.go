@@ -190,6 +190,7 @@ func TestAlertmanagerRestarts(t *testing.T) {
 	page := release(echo, "page", "reconcile")
 	f.fire(page)
 	f.untilOpen(1)
+	f.untilNoted()
 	f.managers[0].Stop(t.Context())
 	if err := f.managers[0].Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -262,6 +263,21 @@ func (f *fixture) givenUp() float64 {
 		f.t.Fatal(err)
 	}
 	return failed
+}
+
+// untilNoted waits until Alertmanager has noted what it has sent, which it does after PagerDuty has it: it notes it
+// before it looks in its log for what to send next.
+func (f *fixture) untilNoted() {
+	f.t.Helper()
+	looked := func() float64 {
+		n, err := f.managers[0].Counter(f.t.Context(), "alertmanager_nflog_queries_total")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		return n
+	}
+	before := looked()
+	f.until("Alertmanager looks in its log again", func(pagerduty.Ledger) bool { return looked() > before })
 }
 
 // TestOperatorsComeAndGo replaces the configuration in the middle of an incident.
