@@ -165,6 +165,8 @@ func buildGroup(ctx context.Context, out io.Writer, source, target string, g gro
 	return nil
 }
 
+// buildArtifact compiles a program with the flags and the environment of this repository's tests, but for what its group
+// must change: so what they have in common is compiled once.
 func buildArtifact(ctx context.Context, out io.Writer, source, target string, g group, a artifact,
 	flags ...string) error {
 	path := filepath.Join(target, a.name)
@@ -173,8 +175,9 @@ func buildArtifact(ctx context.Context, out io.Writer, source, target string, g 
 	}
 	say(out, "building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
 	start := time.Now()
-	flags = append([]string{"-trimpath", "-tags", g.tags, "-ldflags", g.ldflags}, flags...)
-	if err := upstream(source).build(ctx, path, []string{a.pkg}, flags...); err != nil {
+	flags = append([]string{"-tags", g.tags, "-ldflags", g.ldflags}, flags...)
+	module := goModule{dir: source, env: g.env}
+	if err := module.build(ctx, path, []string{a.pkg}, flags...); err != nil {
 		return fmt.Errorf("build %s: %w", a.name, err)
 	}
 	say(out, "built %s in %s\n", a.name, time.Since(start).Round(time.Second))
@@ -184,12 +187,9 @@ func buildArtifact(ctx context.Context, out io.Writer, source, target string, g 
 // say shows progress. That nobody can see it is no reason to stop.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-// upstream is the module of a group. Without cgo its programs run on any machine of the same system.
-func upstream(source string) goModule { return goModule{dir: source, env: []string{"CGO_ENABLED=0"}} }
-
 // copyModuleFolder copies the artifact's folder out of the module cache.
 func copyModuleFolder(ctx context.Context, source string, a artifact, path string) error {
-	dir, err := upstream(source).requiredDir(ctx, a.module)
+	dir, err := goModule{dir: source}.requiredDir(ctx, a.module)
 	if err != nil {
 		return err
 	}

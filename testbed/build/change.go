@@ -49,7 +49,7 @@ func (e edit) apply(dir string) error {
 // apply copies the module into folder, changes the copy, and returns the flag with which the go command of the module
 // in source uses it.
 func (c change) apply(ctx context.Context, source, folder string) (string, error) {
-	dir, err := upstream(source).requiredDir(ctx, c.module)
+	dir, err := goModule{dir: source}.requiredDir(ctx, c.module)
 	if err != nil {
 		return "", err
 	}

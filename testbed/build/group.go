@@ -35,6 +35,7 @@ type group struct {
 	name      string
 	tags      string
 	ldflags   string
+	env       []string
 	artifacts []artifact
 }
 
@@ -47,7 +48,8 @@ type artifact struct {
 	estimate string // cold build on two cores, for people who wait
 }
 
-// groups is the whole table of what the testbed builds from upstream.
+// groups is the whole table of what the testbed builds from upstream. Modules that several of them require have one
+// version, which is also the testbed's and the product's: so most of what they are compiled from is compiled once.
 var groups = []group{
 	{
 		name:      "etcd",
@@ -58,8 +60,8 @@ var groups = []group{
 		name: "kubernetes",
 		// Without a version the server calls itself v0.0.0 and clients that ask for a minimum version refuse it.
 		ldflags: ldflagsStrip +
-			" -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X " +
-			"k8s.io/component-base/version.gitMinor=36",
+			" -X k8s.io/component-base/version.gitVersion=v1.37.0 -X k8s.io/component-base/version.gitMajor=1 -X " +
+			"k8s.io/component-base/version.gitMinor=37",
 		artifacts: []artifact{
 			{name: KubeAPIServer, pkg: "k8s.io/kubernetes/cmd/kube-apiserver", estimate: "4 min"},
 			{name: KubeControllerManager, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", estimate: "1 min"},
@@ -85,6 +87,7 @@ var groups = []group{
 		name:    "opm",
 		tags:    "containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,json1",
 		ldflags: ldflagsStrip,
+		env:     []string{"CGO_ENABLED=0"}, // with cgo it compiles SQLite's C code
 		artifacts: []artifact{{name: OPM, pkg: "github.com/operator-framework/operator-registry/cmd/opm",
 			estimate: "1 min"}},
 	},
@@ -125,23 +128,41 @@ var changes = map[string]change{
 	"alertmanager": {module: "github.com/prometheus/alertmanager", files: map[string]string{
 		"ui/app/dist/index.html": "This build has no user interface.\n",
 	}},
-	// The catalog operator makes its own clients, so its limits cannot be set from its main.
-	"olm": {module: "k8s.io/client-go", edits: []edit{{
-		file: "rest/config.go",
-		from: "const (\n\tDefaultQPS   float32 = 5.0\n\tDefaultBurst int     = 10\n)\n",
-		to: `
-var DefaultQPS, DefaultBurst = func() (qps float32, burst int) {
-	qps = 5
-	if text := os.Getenv("` + ClientQPS + `"); text != "" {
-		if _, err := fmt.Sscan(text, &qps); err != nil {
-			panic("` + ClientQPS + ` is no number: " + text)
-		}
-	}
-	return qps, int(2 * qps)
-}()
-`,
-	}}},
+	// The catalog operator makes its own clients, so their limits cannot be set from its main.
+	"olm": {
+		module: olmModule,
+		files:  map[string]string{catalogFolder + "/limits.go": catalogLimits},
+		edits: []edit{{
+			file: catalogFolder + "/operator.go",
+			from: `clientcmd.BuildConfigFromFlags("", kubeconfigPath)`,
+			to:   `withLimits(clientcmd.BuildConfigFromFlags("", kubeconfigPath))`,
+		}},
+	},
 }
+
+const catalogFolder = "pkg/controller/operators/catalog"
+
+const catalogLimits = `package catalog
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+)
+
+func withLimits(config *rest.Config, err error) (*rest.Config, error) {
+	text := os.Getenv("` + ClientQPS + `")
+	if err != nil || text == "" {
+		return config, err
+	}
+	if _, err := fmt.Sscan(text, &config.QPS); err != nil {
+		return nil, fmt.Errorf("` + ClientQPS + ` is no number: %w", err)
+	}
+	config.Burst = int(2 * config.QPS)
+	return config, nil
+}
+`
 
 // groupOf returns the group that makes the named artifact.
 func groupOf(name string) (group, bool) {

@@ -65,6 +65,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("load kubeconfig: %w", err)
 	}
+	if err := setLimits(config); err != nil {
+		return err
+	}
 	mgr, err := newManager(config)
 	if err != nil {
 		return err
@@ -87,6 +90,20 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("run controllers: %w", err)
 	}
 	<-operator.Done()
+	return nil
+}
+
+// setLimits sets how many requests each client may send. Without TESTBED_CLIENT_QPS, requests a second, they keep to
+// client-go's default, as upstream's program does.
+func setLimits(config *rest.Config) error {
+	text := os.Getenv("TESTBED_CLIENT_QPS")
+	if text == "" {
+		return nil
+	}
+	if _, err := fmt.Sscan(text, &config.QPS); err != nil {
+		return fmt.Errorf("TESTBED_CLIENT_QPS is no number: %w", err)
+	}
+	config.Burst = int(2 * config.QPS)
 	return nil
 }
 
