@@ -222,11 +222,14 @@ func agentFaults() map[string]fault {
 // hubFaults concern the hub, and what people write there.
 func hubFaults() map[string]fault {
 	faults := map[string]fault{}
-	faults["every hub killed"] = fault{inject: func(x *trial) {
+	faults["every hub killed in a rollout"] = fault{inject: func(x *trial) {
+		before, err := x.newestRollout()
+		x.must(err)
+		x.change(greeting("before every hub was killed"))
+		x.nextRollout(before.Spec.Revision)
 		for _, pid := range hubPIDs(x.t) {
 			x.signal(syscall.SIGKILL, pid)
 		}
-		x.change(greeting("after every hub was killed"))
 	}}
 	faults["each hub stopped in turn"] = fault{inject: func(x *trial) {
 		for _, pid := range hubPIDs(x.t) {
@@ -255,8 +258,8 @@ func hubFaults() map[string]fault {
 		x.must(shared.Fleet.Hub.RestartAPIServer(x.ctx()))
 		x.change(greeting("after the API server was restarted"))
 	}}
-	for _, more := range []map[string]fault{specFaults(), releaseFaults(), haltFaults(), secondOperatorFaults(),
-		removalFaults(), requestFaults()} {
+	for _, more := range []map[string]fault{specFaults(), releaseFaults(), haltFaults(), steeringFaults(),
+		secondOperatorFaults(), removalFaults(), requestFaults()} {
 		maps.Copy(faults, more)
 	}
 	return faults

@@ -72,6 +72,8 @@ type trial struct {
 	local   client.Client
 	// undo holds what a fault leaves for its heal function.
 	undo []func()
+	// digest is that of the catalog before the fault, where that is about the catalog.
+	digest string
 	// other is a second operator that the fault is about, where it has made one: what must be seen is seen of that.
 	other *trial
 }
