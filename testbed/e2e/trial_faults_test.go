@@ -201,16 +201,8 @@ func agentFaults() map[string]fault {
 			heal: func(x *trial) { scaleAgent(x.t, x.cluster, 1) },
 		},
 		"credentials revoked, cluster joined again": {
-			inject: func(x *trial) {
-				var secrets corev1.SecretList
-				x.must(x.hub.List(x.ctx(), &secrets, client.InNamespace(v1alpha1.ClusterNamespace(x.cluster))))
-				for i := range secrets.Items {
-					if secrets.Items[i].Type == corev1.SecretTypeServiceAccountToken {
-						x.must(x.hub.Delete(x.ctx(), &secrets.Items[i]))
-					}
-				}
-			},
-			shows: offline, why: []string{"Unknown (LeaseExpired)", "fleet join prod-us"}, heal: join,
+			inject: func(x *trial) { x.run("fleet", "revoke", "CLUSTER", "--yes") },
+			shows:  offline, why: []string{"Unknown (LeaseExpired)", "fleet join prod-us"}, heal: join,
 		},
 		"cluster joined again": {inject: func(x *trial) {
 			join(x)
