@@ -27,6 +27,8 @@ const definition = "echoservers.echo.bellwether.dev"
 // podFaults concern what runs: the operator's Deployment, its pods and what they need.
 func podFaults() map[string]fault {
 	return map[string]fault{
+		// It comes first by its name: no alert about another fault fires yet.
+		"15 configuration rollouts in a row": {inject: (*trial).rollOutRepeatedly},
 		"quota takes the pods away": {
 			inject: (*trial).takePods,
 			shows:  notReady(v1alpha1.ReasonPodsUnavailable),

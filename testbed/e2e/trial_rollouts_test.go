@@ -63,7 +63,6 @@ func releaseFaults() map[string]fault {
 				says([]string{"Held:", "channel main"}, "operator", "get", "OPERATOR")},
 			heal: (*trial).undoAll,
 		},
-		"15 configuration rollouts in a row": {inject: (*trial).rollOutRepeatedly},
 		"Prometheus stopped during a gate": {
 			inject: func(x *trial) {
 				pid := shared.Prometheus().Process().PID()
