@@ -204,7 +204,8 @@ func agentFaults() map[string]fault {
 		},
 		"credentials revoked, cluster joined again": {
 			inject: func(x *trial) { x.run("fleet", "revoke", "CLUSTER", "--yes") },
-			shows:  offline, why: []string{"Unknown (LeaseExpired)", "fleet join prod-us"}, heal: join,
+			shows:  clusterHas(v1alpha1.ConditionOnline, metav1.ConditionFalse, v1alpha1.ReasonAccessRevoked),
+			why:    []string{"Unknown (AccessRevoked)", "fleet join prod-us"}, heal: join,
 		},
 		"cluster joined again": {inject: func(x *trial) {
 			join(x)
