@@ -181,7 +181,7 @@ func (x *trial) releaseMissingImage() {
 	})
 	x.edit(func(s *v1alpha1.ManagedOperatorSpec) {
 		s.Version, s.Strategy.OnFailure = missingVersion, v1alpha1.FailureRollback
-		s.Strategy.Waves = []v1alpha1.Wave{{Name: "all", Deadline: seconds(60)}}
+		s.Strategy.Waves = []v1alpha1.Wave{{Name: "all", Deadline: seconds(90)}}
 	})
 	x.until("why names the image", patience, func(x *trial) error {
 		return x.prints([]string{"the image " + platform.MissingImage + " cannot be pulled"})
