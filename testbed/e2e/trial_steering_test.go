@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/echo"
@@ -64,7 +66,10 @@ func steeringFaults() map[string]fault {
 			why:    []string{"VersionHeld", missingVersion},
 			holds: []func(*trial) error{(*trial).isRolledBack, (*trial).stands,
 				says([]string{"Held:", missingVersion}, "operator", "get", "OPERATOR")},
-			heal: (*trial).undoAll,
+			heal: func(x *trial) {
+				x.undoAll()
+				x.createService()
+			},
 		},
 		"tag of the catalog moved to a bundle that is not signed": {
 			inject: (*trial).moveTag,
@@ -186,6 +191,22 @@ func (x *trial) releaseMissingImage() {
 	x.until("why names the image", patience, func(x *trial) error {
 		return x.prints([]string{"the image " + platform.MissingImage + " cannot be pulled"})
 	})
+}
+
+// createService makes the Service of the operator again, which is lost with the version that was withdrawn
+// (docs/olm.md, fact 26): so it is advised.
+func (x *trial) createService() {
+	x.t.Helper()
+	x.until("the Service is missed", patience, func(x *trial) error {
+		return x.prints([]string{"there is no Service " + x.key.Name + "/echo-operator", "Create the object again"},
+			x.access()...)
+	})
+	text, err := fs.ReadFile(echo.Bundles(), "1.0.0/manifests/echo-operator.service.yaml")
+	x.must(err)
+	service := &corev1.Service{}
+	x.must(yaml.UnmarshalStrict(text, service))
+	service.Namespace = x.key.Name
+	x.must(x.local.Create(x.ctx(), service))
 }
 
 // writeMissing writes the bundle of the version whose image does not exist: that of 1.0.0, with another image.
