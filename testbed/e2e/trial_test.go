@@ -171,6 +171,9 @@ func (x *trial) play(f fault) {
 			f.heal(x)
 		}
 	})
+	if len(f.why) > 0 && strings.HasPrefix(f.why[0], string(explain.Waiting)) {
+		x.until("no alert fires, which would outrank what only waits", recoverLimit, (*trial).isCalm)
+	}
 	if f.inject != nil {
 		f.inject(x)
 	}
@@ -365,6 +368,15 @@ func (x *trial) isHealthy(args ...string) error {
 	isWell := e.State == explain.Healthy || e.Reason == remedy.AlertFiring
 	if err == nil && (!isWell || len(e.Stale) > 0) {
 		return fmt.Errorf("why says %s %s: %s %v", e.State, e.Reason, e.Summary, e.Stale)
+	}
+	return err
+}
+
+// isCalm returns nil if `bellwether why` calls the operator healthy, and no alert fires.
+func (x *trial) isCalm() error {
+	e, err := x.explanation(x.access()...)
+	if err == nil && e.State != explain.Healthy {
+		return fmt.Errorf("why says %s %s: %s", e.State, e.Reason, e.Summary)
 	}
 	return err
 }
