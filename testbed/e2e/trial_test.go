@@ -57,6 +57,8 @@ type fault struct {
 	shows func(*trial) error
 	// why holds texts that `bellwether why` prints while the fault lasts.
 	why []string
+	// waits says that the fault only makes a rollout wait, also where why does not begin with that.
+	waits bool
 	// detail holds texts that it prints in addition if it may read the cluster (--cluster-kubeconfig).
 	detail []string
 	// holds returns nil once everything else is seen that has to be while the fault lasts, such as what other commands
@@ -171,7 +173,7 @@ func (x *trial) play(f fault) {
 			f.heal(x)
 		}
 	})
-	if len(f.why) > 0 && strings.HasPrefix(f.why[0], string(explain.Waiting)) {
+	if f.waits || len(f.why) > 0 && strings.HasPrefix(f.why[0], string(explain.Waiting)) {
 		x.until("no alert fires, which would outrank what only waits", recoverLimit, (*trial).isCalm)
 	}
 	if f.inject != nil {
