@@ -253,7 +253,8 @@ func (x *trial) moveTag() {
 	})
 	x.digest = x.catalog().Status.Digest
 	x.undo = append(x.undo, func() {
-		x.must(author.Run(x.ctx(), "catalog", "publish", "catalog", author.Ref, "--key", "release.key"))
+		x.must(author.Run(x.ctx(), "catalog", "publish", "catalog", author.Ref, "--key", "release.key",
+			"--force", "the tag was moved"))
 	})
 	x.must(author.Run(x.ctx(), "bundle", "push", filepath.Join("bundles", "1.1.0"), author.Ref))
 }
