@@ -71,7 +71,7 @@ func steeringFaults() map[string]fault {
 				x.createService()
 			},
 		},
-		"tag of the catalog moved to a bundle that is not signed": {
+		"unsigned image under the tag of the catalog": { // after "unsigned catalog": the hub remembers what it verified
 			inject: (*trial).moveTag,
 			shows:  catalogHas(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSignatureMissing),
 			why:    []string{v1alpha1.ReasonSignatureMissing},
