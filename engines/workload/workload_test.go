@@ -167,8 +167,8 @@ func TestProblemsStayTheSame(t *testing.T) {
 	}
 }
 
-// TestIsComplete: while a new pod replaces an old one, all replicas that are wanted are available, and the pods that are
-// not have to be looked at.
+// TestIsComplete: while a new pod replaces an old one, all replicas that are wanted are available, and the pods
+// that are not have to be looked at.
 func TestIsComplete(t *testing.T) {
 	tests := map[string]struct {
 		wanted *int32

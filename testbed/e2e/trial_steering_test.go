@@ -171,7 +171,7 @@ func hasEvents(want int, text string) func(*trial) error {
 		var found []string
 		for _, e := range list.Items {
 			if strings.HasPrefix(e.Regarding.Name, x.key.Name) && strings.Contains(e.Note, text) {
-				found = append(found, fmt.Sprintf("%s of %s %s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note))
+				found = append(found, fmt.Sprintf("%s of %s: %s", e.Reason, e.Regarding.Name, e.Note))
 			}
 		}
 		if len(found) != want {
