@@ -407,8 +407,7 @@ func (r *reader) readDeployments(ctx context.Context) error {
 			Configured: live.Status.ObservedGeneration >= live.Generation &&
 				isConfigured(live.Spec.Template.Spec, r.data.Config),
 		}
-		// During an upgrade the pods of the version before are available still.
-		if observed.Unavailable > 0 || live.Status.UpdatedReplicas < wanted {
+		if !workload.IsComplete(live) {
 			observed.Problems = r.problems(ctx, live)
 		}
 		r.observation.Cluster.Deployments = append(r.observation.Cluster.Deployments, observed)

@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/phrase"
@@ -46,6 +47,13 @@ const (
 	// maxTermination cuts the message of a container that ended, which may be a log.
 	maxTermination = 200
 )
+
+// IsComplete tells whether all replicas of a Deployment are available and of its newest template, and none of an older
+// one is left. While a new pod replaces an old one, which is available until then, it is not complete.
+func IsComplete(d *appsv1.Deployment) bool {
+	wanted, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
+	return s.AvailableReplicas >= wanted && s.UpdatedReplicas >= wanted && s.Replicas <= s.UpdatedReplicas
+}
 
 // Problems says why the replicas of a Deployment are not available: at most MaxProblems, those first that keep pods
 // from existing, then those that keep most pods from running. What changes while the cause stays, such as the names of

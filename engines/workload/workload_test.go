@@ -166,3 +166,32 @@ func TestProblemsStayTheSame(t *testing.T) {
 		t.Errorf("the report changed (-first +last):\n%s", diff)
 	}
 }
+
+// TestIsComplete: while a new pod replaces an old one, all replicas that are wanted are available, and the pods
+// that are not have to be looked at.
+func TestIsComplete(t *testing.T) {
+	tests := map[string]struct {
+		wanted *int32
+		status appsv1.DeploymentStatus
+		want   bool
+	}{
+		"nothing is there yet": {nil, appsv1.DeploymentStatus{}, false},
+		"all are available": {ptr.To(int32(2)),
+			appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}, true},
+		"one is not available": {ptr.To(int32(2)),
+			appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1}, false},
+		"no new pod can be made": {nil, appsv1.DeploymentStatus{Replicas: 1, AvailableReplicas: 1}, false},
+		"the new pod does not start, and the old one serves": {nil,
+			appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 1}, false},
+		"none is wanted": {ptr.To(int32(0)), appsv1.DeploymentStatus{}, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := deployment()
+			d.Spec.Replicas, d.Status = tt.wanted, tt.status
+			if got := workload.IsComplete(d); got != tt.want {
+				t.Errorf("IsComplete = %t, want %t", got, tt.want)
+			}
+		})
+	}
+}

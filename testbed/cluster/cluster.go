@@ -58,6 +58,8 @@ type Options struct {
 type Image struct {
 	// Path of the binary, which takes the place of the container's command.
 	Path string `json:"path"`
+	// Missing says that no registry has the image, and that there is no program.
+	Missing bool `json:"missing,omitempty"`
 }
 
 // Components returns the names of the upstream components that a cluster of these options needs.

@@ -131,6 +131,10 @@ func nodeReady(ctx context.Context, client kubernetes.Interface) error {
 func (c *Cluster) writeImages() (string, error) {
 	images := map[string]Image{}
 	for name, image := range c.opts.Images {
+		if image.Missing {
+			images[name] = image
+			continue
+		}
 		if err := c.ReplaceProgram(name, image.Path); err != nil {
 			return "", err
 		}

@@ -27,6 +27,8 @@ const definition = "echoservers.echo.bellwether.dev"
 // podFaults concern what runs: the operator's Deployment, its pods and what they need.
 func podFaults() map[string]fault {
 	return map[string]fault{
+		// It comes first by its name: no alert about another fault fires yet.
+		"15 configuration rollouts in a row": {inject: (*trial).rollOutRepeatedly},
 		"quota takes the pods away": {
 			inject: (*trial).takePods,
 			shows:  notReady(v1alpha1.ReasonPodsUnavailable),
@@ -201,16 +203,9 @@ func agentFaults() map[string]fault {
 			heal: func(x *trial) { scaleAgent(x.t, x.cluster, 1) },
 		},
 		"credentials revoked, cluster joined again": {
-			inject: func(x *trial) {
-				var secrets corev1.SecretList
-				x.must(x.hub.List(x.ctx(), &secrets, client.InNamespace(v1alpha1.ClusterNamespace(x.cluster))))
-				for i := range secrets.Items {
-					if secrets.Items[i].Type == corev1.SecretTypeServiceAccountToken {
-						x.must(x.hub.Delete(x.ctx(), &secrets.Items[i]))
-					}
-				}
-			},
-			shows: offline, why: []string{"Unknown (LeaseExpired)", "fleet join prod-us"}, heal: join,
+			inject: func(x *trial) { x.run("fleet", "revoke", "CLUSTER", "--yes") },
+			shows:  clusterHas(v1alpha1.ConditionOnline, metav1.ConditionFalse, v1alpha1.ReasonAccessRevoked),
+			why:    []string{"Unknown (AccessRevoked)", "fleet join prod-us"}, heal: join,
 		},
 		"cluster joined again": {inject: func(x *trial) {
 			join(x)
@@ -222,11 +217,14 @@ func agentFaults() map[string]fault {
 // hubFaults concern the hub, and what people write there.
 func hubFaults() map[string]fault {
 	faults := map[string]fault{}
-	faults["every hub killed"] = fault{inject: func(x *trial) {
+	faults["every hub killed in a rollout"] = fault{inject: func(x *trial) {
+		before, err := x.newestRollout()
+		x.must(err)
+		x.change(greeting("before every hub was killed"))
+		x.nextRollout(before.Spec.Revision)
 		for _, pid := range hubPIDs(x.t) {
 			x.signal(syscall.SIGKILL, pid)
 		}
-		x.change(greeting("after every hub was killed"))
 	}}
 	faults["each hub stopped in turn"] = fault{inject: func(x *trial) {
 		for _, pid := range hubPIDs(x.t) {
@@ -255,8 +253,8 @@ func hubFaults() map[string]fault {
 		x.must(shared.Fleet.Hub.RestartAPIServer(x.ctx()))
 		x.change(greeting("after the API server was restarted"))
 	}}
-	for _, more := range []map[string]fault{specFaults(), releaseFaults(), haltFaults(), secondOperatorFaults(),
-		removalFaults(), requestFaults()} {
+	for _, more := range []map[string]fault{specFaults(), releaseFaults(), haltFaults(), steeringFaults(),
+		secondOperatorFaults(), removalFaults(), requestFaults()} {
 		maps.Copy(faults, more)
 	}
 	return faults

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
 
 // releaseFaults concern a rollout and what it brings.
@@ -62,7 +63,6 @@ func releaseFaults() map[string]fault {
 				says([]string{"Held:", "channel main"}, "operator", "get", "OPERATOR")},
 			heal: (*trial).undoAll,
 		},
-		"15 configuration rollouts in a row": {inject: (*trial).rollOutRepeatedly},
 		"Prometheus stopped during a gate": {
 			inject: func(x *trial) {
 				pid := shared.Prometheus().Process().PID()
@@ -77,7 +77,9 @@ func releaseFaults() map[string]fault {
 			},
 			shows: rolloutHas(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonVerifying),
 			why:   []string{"Waiting (Verifying)", "gate reconciles", "no answer within 5s"},
-			holds: []func(*trial) error{(*trial).gateMissesPrometheus}, heal: (*trial).undoAll,
+			holds: []func(*trial) error{(*trial).gateMissesPrometheus,
+				refuses([]string{"no answer within 5s", "BUDGET LEFT", "not known"}, "slo", "get", "OPERATOR")},
+			heal: (*trial).undoAll,
 		},
 	}
 }
@@ -270,17 +272,15 @@ func (x *trial) renameChannelWhileHeld() {
 		s.Install.Config = &v1alpha1.OperatorConfig{Env: []corev1.EnvVar{{Name: "POD_IP", Value: "nowhere"}}}
 	})
 	x.until("the settings are held", patience, func(x *trial) error {
-		ro, err := x.newestRollout()
-		switch {
-		case err != nil:
+		if err := x.isRolledBack(); err != nil {
 			return err
-		case ro.Spec.Rollback == nil || ro.Status.Phase != v1alpha1.RolloutSucceeded:
-			return fmt.Errorf("%s is %s: %s", ro.Name, ro.Status.Phase, ro.Status.Message)
 		}
-		return (*trial).staysHeld(x)
+		return x.staysHeld()
 	})
-	x.publishLadder(func(text string) string {
-		return strings.ReplaceAll(text, "stable", "main")
+	x.changeLadder("the channel is renamed", func(_ *platform.Author, file string) {
+		text, err := os.ReadFile(file)
+		x.must(err)
+		x.must(os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "stable", "main")), 0o600))
 	})
 	x.until("the channel has another name", patience, func(x *trial) error {
 		if target := x.managed().Status.Target; target == nil || target.Channel != "main" {
@@ -305,27 +305,30 @@ func (x *trial) staysHeld() error {
 	return nil
 }
 
-// publishLadder changes the ladder of the operator's catalog and publishes it, whatever is lost by that; undoAll
-// publishes what was there before.
-func (x *trial) publishLadder(change func(string) string) {
+// changeLadder changes the ladder of the operator's catalog and publishes it, whatever is lost by that; undoAll
+// publishes what was there before, for a reason.
+func (x *trial) changeLadder(reason string, change func(author *platform.Author, file string)) {
 	x.t.Helper()
 	author, err := shared.Author(x.ctx(), x.key.Name)
 	x.must(err)
 	file := filepath.Join(author.Dir, "ladders", "echo-operator.yaml")
 	before, err := os.ReadFile(file)
 	x.must(err)
-	publish := func(text string) {
-		x.must(os.WriteFile(file, []byte(text), 0o600))
+	publish := func() {
 		x.must(os.RemoveAll(filepath.Join(author.Dir, "catalog"))) // a compiled catalog keeps its channels
 		x.must(author.Run(x.ctx(), "catalog", "compile", "ladders", "catalog"))
 		x.must(author.Run(x.ctx(), "catalog", "publish", "catalog", author.Ref, "--key", "release.key",
-			"--force", "the channel is renamed"))
+			"--force", reason))
 	}
-	x.undo = append(x.undo, func() { publish(string(before)) })
-	publish(change(string(before)))
+	x.undo = append(x.undo, func() {
+		x.must(os.WriteFile(file, before, 0o600))
+		publish()
+	})
+	change(author, file)
+	publish()
 }
 
-// editCluster changes the FleetCluster; undoAll sets its spec and its annotations back.
+// editCluster changes the FleetCluster; undoAll sets its spec, labels and annotations back.
 func (x *trial) editCluster(change func(*v1alpha1.FleetCluster)) {
 	x.t.Helper()
 	write := func(change func(*v1alpha1.FleetCluster)) *v1alpha1.FleetCluster {
@@ -338,7 +341,9 @@ func (x *trial) editCluster(change func(*v1alpha1.FleetCluster)) {
 	}
 	before := write(change)
 	x.undo = append(x.undo, func() {
-		write(func(c *v1alpha1.FleetCluster) { c.Spec, c.Annotations = before.Spec, before.Annotations })
+		write(func(c *v1alpha1.FleetCluster) {
+			c.Spec, c.Labels, c.Annotations = before.Spec, before.Labels, before.Annotations
+		})
 	})
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
 
@@ -56,6 +57,8 @@ type fault struct {
 	shows func(*trial) error
 	// why holds texts that `bellwether why` prints while the fault lasts.
 	why []string
+	// waits says that the fault only makes a rollout wait, also where why does not begin with that.
+	waits bool
 	// detail holds texts that it prints in addition if it may read the cluster (--cluster-kubeconfig).
 	detail []string
 	// holds returns nil once everything else is seen that has to be while the fault lasts, such as what other commands
@@ -72,6 +75,8 @@ type trial struct {
 	local   client.Client
 	// undo holds what a fault leaves for its heal function.
 	undo []func()
+	// digest is that of the catalog before the fault, where that is about the catalog.
+	digest string
 	// other is a second operator that the fault is about, where it has made one: what must be seen is seen of that.
 	other *trial
 }
@@ -168,6 +173,9 @@ func (x *trial) play(f fault) {
 			f.heal(x)
 		}
 	})
+	if f.waits || len(f.why) > 0 && strings.HasPrefix(f.why[0], string(explain.Waiting)) {
+		x.until("no alert fires, which would outrank what only waits", recoverLimit, (*trial).isCalm)
+	}
 	if f.inject != nil {
 		f.inject(x)
 	}
@@ -355,10 +363,22 @@ func (x *trial) explanation(args ...string) (explain.Explanation, error) {
 	return e, json.NewDecoder(strings.NewReader("{" + data)).Decode(&e)
 }
 
+// isHealthy returns nil if `bellwether why` calls the operator healthy. An alert may still fire, for as long as the
+// fault is in its windows: it is named only where nothing else is wrong.
 func (x *trial) isHealthy(args ...string) error {
 	e, err := x.explanation(args...)
-	if err == nil && (e.State != explain.Healthy || len(e.Stale) > 0) {
+	isWell := e.State == explain.Healthy || e.Reason == remedy.AlertFiring
+	if err == nil && (!isWell || len(e.Stale) > 0) {
 		return fmt.Errorf("why says %s %s: %s %v", e.State, e.Reason, e.Summary, e.Stale)
+	}
+	return err
+}
+
+// isCalm returns nil if `bellwether why` calls the operator healthy, and no alert fires.
+func (x *trial) isCalm() error {
+	e, err := x.explanation(x.access()...)
+	if err == nil && e.State != explain.Healthy {
+		return fmt.Errorf("why says %s %s: %s", e.State, e.Reason, e.Summary)
 	}
 	return err
 }

@@ -42,6 +42,9 @@ const (
 	imageEchoServer   = "example.com/bellwether/echo-server"
 )
 
+// MissingImage is an image of the sample operator that no cluster of a platform can pull.
+const MissingImage = imageEchoOperator + ":missing"
+
 // Namespace is the one on the hub that holds the demo's catalogs and operators.
 const Namespace = "fleet"
 
@@ -151,6 +154,7 @@ func (p *Platform) startServers(ctx context.Context) error {
 func (p *Platform) images(ctx context.Context, binaries map[string]string) (map[string]cluster.Image, error) {
 	all := map[string]cluster.Image{
 		imageEchoOperator: {Path: binaries[build.EchoOperator]},
+		MissingImage:      {Missing: true},
 		imageEchoServer:   {Path: binaries[build.EchoServer]},
 	}
 	if !p.opts.Images {

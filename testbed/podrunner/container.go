@@ -27,6 +27,9 @@ import (
 // maxLogMegabytes bounds a container's log; one older file of the size is kept.
 const maxLogMegabytes = 10
 
+// errImage says that the image of a container cannot be pulled.
+var errImage = errors.New("not found")
+
 // container runs one container of a pod.
 type container struct {
 	w      *worker
@@ -77,7 +80,10 @@ func (c *container) run(ctx context.Context) bool {
 // or it ended and waits for its next start.
 func (c *container) waiting(ctx context.Context, err error, backoff time.Duration) {
 	reason := "RunContainerError"
-	if errors.Is(err, plan.ErrConfig) {
+	switch {
+	case errors.Is(err, errImage):
+		reason = "ErrImagePull"
+	case errors.Is(err, plan.ErrConfig):
 		reason = "CreateContainerConfigError"
 	}
 	c.w.set(c.index, func(s *corev1.ContainerStatus) {
@@ -160,6 +166,9 @@ func (c *container) supervise(ctx context.Context, process *child.Child, command
 
 // command resolves what to run. Errors of the pod's author wrap plan.ErrConfig.
 func (c *container) command(ctx context.Context) (child.Command, error) {
+	if c.image.Missing {
+		return child.Command{}, fmt.Errorf("failed to pull image %q: %w", c.spec.Image, errImage)
+	}
 	pod := c.w.addressed()
 	src, err := c.w.r.src.environmentSources(ctx, pod.Namespace, c.spec)
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 type Image struct {
 	// Path is the program's binary on this machine.
 	Path string `json:"path"`
+	// Missing says that no registry has the image: a container of it waits for it for ever.
+	Missing bool `json:"missing,omitempty"`
 }
 
 // UnmarshalJSON also takes a plain string as the path.
@@ -42,7 +44,7 @@ func ReadImages(file string) (Images, error) {
 		return nil, fmt.Errorf("parse images in %s: %w", file, err)
 	}
 	for name, image := range images {
-		if !filepath.IsAbs(image.Path) {
+		if !image.Missing && !filepath.IsAbs(image.Path) {
 			image.Path = filepath.Join(filepath.Dir(file), image.Path)
 			images[name] = image
 		}

@@ -77,7 +77,7 @@ func newBedOn(t *testing.T, c *cluster.Cluster) *bed {
 	}
 	b := &bed{t: t, client: client, ns: testenv.Namespace(t, config, "pods"), opts: podrunner.Options{
 		Config: config, Node: strings.ToLower(t.Name()), Dir: t.TempDir(),
-		Images:  podrunner.Images{image: {Path: self}},
+		Images:  podrunner.Images{image: {Path: self}, image + ":missing": {Missing: true}},
 		IPRange: fmt.Sprintf("127.%d.%d.0/24", 100+rand.IntN(100), rand.IntN(256)),
 	}}
 	b.eventually("service account", func(ctx context.Context) error {
@@ -340,6 +340,22 @@ func TestStub(t *testing.T) {
 	if pod.Labels[podrunner.Stub] != "true" || pod.Annotations[podrunner.Stub] != "true" ||
 		pod.Status.Phase != corev1.PodRunning {
 		t.Errorf("stub is %s with labels %v and annotations %v", pod.Status.Phase, pod.Labels, pod.Annotations)
+	}
+}
+
+// A pod of an image that no registry has waits for it, and is not Ready.
+func TestMissingImage(t *testing.T) {
+	b := newBed(t)
+	pod := appPod(modeServe)
+	pod.Spec.Containers[0].Image = image + ":missing"
+	b.create(pod)
+	pod = b.until(pod.Name, "waits for its image", func(pod *corev1.Pod) bool {
+		s := pod.Status.ContainerStatuses
+		return len(s) == 1 && s[0].State.Waiting != nil && s[0].State.Waiting.Reason == "ErrImagePull"
+	})
+	waiting := pod.Status.ContainerStatuses[0].State.Waiting
+	if want := `failed to pull image "` + image + `:missing": not found`; waiting.Message != want || ready(pod) {
+		t.Errorf("it waits because %q and is ready: %t; want %q", waiting.Message, ready(pod), want)
 	}
 }
 

@@ -84,7 +84,9 @@ func (w *worker) add(spec *corev1.Container, init bool) {
 	status.Name, status.Image = spec.Name, spec.Image
 	if !done {
 		status.State = plan.Waiting("PodInitializing", "")
-		status.ImageID = "process://" + image.Path
+		if !image.Missing {
+			status.ImageID = "process://" + image.Path
+		}
 	}
 	w.statuses = append(w.statuses, plan.Container{
 		ContainerStatus: status, Init: init, Sidecar: init && policy == corev1.RestartPolicyAlways,
