@@ -41,13 +41,14 @@ func ReadEach(files Files, take func(pkg string, b *Bundle) error) ([]*Package, 
 	return out, nil
 }
 
-// ReadValidGraphs is ReadGraphs, but one invalid package does not spoil the others: its error is in the map, by the
-// name of the package.
-func ReadValidGraphs(files Files) ([]*Package, map[string]error, error) {
+// ReadGraphsToImport is ReadPackageToImport for all packages, sorted by name. One invalid package does not spoil the
+// others: its error is in the map, by the name of the package.
+func ReadGraphsToImport(files Files) ([]*Package, map[string]error, error) {
 	r, err := readDrafts(files, func(string, *Bundle) error { return nil })
 	if err != nil {
 		return nil, nil, err
 	}
+	r.join = true
 	var out []*Package
 	problems := map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(r.drafts)) {

@@ -115,6 +115,8 @@ type reader struct {
 	names     map[string]bool
 	documents int
 	skipped   bool
+	// join joins the heads of a channel that has several.
+	join bool
 	// summary leaves out what only those need who install or show a package.
 	summary bool
 	// budget bounds kept, the estimate of what is kept.
@@ -280,6 +282,9 @@ func (r *reader) assemble(name string) (*Package, error) {
 	d.applyDeprecations()
 	if len(d.problems) > 0 {
 		return nil, fmt.Errorf("%w %q: %w", ErrInvalidPackage, name, errors.Join(d.problems...))
+	}
+	if r.join && d.pkg.checkSize() == nil {
+		d.pkg.joinHeads()
 	}
 	if err := d.pkg.Validate(); err != nil {
 		return nil, err
