@@ -176,7 +176,7 @@ func (r *reader) readFile(content io.Reader) error {
 			return nil
 		}
 		if err == nil {
-			err = r.add(doc)
+			err = r.add(doc, documents.line)
 		}
 		if err != nil {
 			return fmt.Errorf("document %d: %w", n, err)
@@ -207,7 +207,7 @@ type document struct {
 	RelatedImages []RelatedImage        `json:"relatedImages"`
 }
 
-func (r *reader) add(doc []byte) error {
+func (r *reader) add(doc []byte, line int) error {
 	if r.documents++; r.documents > maxDocuments {
 		return fmt.Errorf("%w: it has more than %d documents", ErrNotCatalog, maxDocuments)
 	}
@@ -216,7 +216,7 @@ func (r *reader) add(doc []byte) error {
 		return nil
 	}
 	var in document
-	if err := decode(doc, &in); err != nil {
+	if err := decode(doc, line, &in); err != nil {
 		return err
 	}
 	pkg := in.Package
