@@ -69,11 +69,13 @@ type Env struct {
 	// connected is called with the hub's client by a command that reads; nil for others.
 	connected func(*hub.Client)
 	// CleansUp is set by a command that removes what it made when it is interrupted. It is not
-	// ended before it has done so, unless it is interrupted again.
+	// ended before it has done so, unless it is interrupted again. It stays set, so that Interrupted knows.
 	CleansUp atomic.Bool
 
 	// clients has the *prometheus.Client of each endpoint that a command has asked.
 	clients sync.Map
+	// progress is the line that is shown now.
+	progress atomic.Pointer[Progress]
 }
 
 // NewEnv returns what all commands share.

@@ -44,6 +44,7 @@ func (a *Env) Progress(doing string) *Progress {
 	}
 	ticker := time.NewTicker(progressEvery)
 	p := newProgress(rawOf(a.Streams.ErrOut), width, doing, time.Now())
+	a.progress.Store(p)
 	go func() {
 		defer ticker.Stop()
 		p.run(ticker.C)
