@@ -109,6 +109,19 @@ func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, 
 	return b, b.addManifests(manifests)
 }
 
+// FromStream is FromManifests for YAML documents one after another. Each counts as a file of its own, and lines count
+// from the beginning of the stream.
+func FromStream(text []byte) (*Bundle, error) {
+	b := &Bundle{}
+	err := eachDocument(text, func(line int, document []byte) error {
+		return b.addDocument(fmt.Sprintf("manifests/%d", len(b.Objects)), line, document)
+	})
+	if err != nil {
+		return b, err
+	}
+	return b, b.assemble()
+}
+
 // RightsOf is FromManifests for those who judge what a bundle may do, in less memory. Objects of kinds that give no
 // rights by what they say have no more than their apiVersion, kind and name, and there are no CRDs.
 func RightsOf(manifests [][]byte) (*Bundle, error) {

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,12 +59,19 @@ func (o *Object) IsRBAC() bool {
 	return o.GroupVersionKind().Group == rbacv1.GroupName
 }
 
+// namesLine finds the errors that say on which line of the file something is.
+var namesLine = regexp.MustCompile(`\bline [0-9]+:`)
+
 // parseObject reads one document, YAML or JSON; nil if there is nothing in it.
 func parseObject(file string, line int, text []byte) (*Object, error) {
-	content, err := untrusted.Object(text)
-	// Errors tell lines from the beginning of the document.
+	var content map[string]any
+	err := untrusted.AtLine(line, text, func(text []byte) error {
+		var err error
+		content, err = untrusted.Object(text)
+		return err
+	})
 	at := file
-	if line > 1 {
+	if line > 1 && (err == nil || !namesLine.MatchString(err.Error())) {
 		at = fmt.Sprintf("%s: the document at line %d", file, line)
 	}
 	if errors.Is(err, ErrSyntax) || errors.Is(err, untrusted.ErrRefused) {

@@ -176,11 +176,16 @@ func (r *reader) typed(name, field string) ([]registryv1.Property, error) {
 	return in[field], nil
 }
 
-// addFile adds the documents of a manifest file, with the lines they begin on.
+// addFile adds the documents of a manifest file.
 func (b *Bundle) addFile(file string, text []byte) error {
+	return eachDocument(text, func(line int, document []byte) error { return b.addDocument(file, line, document) })
+}
+
+// eachDocument visits the documents of a file with the lines they begin on.
+func eachDocument(text []byte, visit func(line int, document []byte) error) error {
 	line := 1
 	for _, document := range split(text) {
-		if err := b.addDocument(file, line, document); err != nil {
+		if err := visit(line, document); err != nil {
 			return err
 		}
 		line += bytes.Count(document, []byte("\n")) + 1 // the separator

@@ -37,12 +37,14 @@ type documentReader struct {
 	// objects is used as long as the file is JSON, documents from the first byte on that is not.
 	objects   *objectReader
 	documents *utilyaml.YAMLReader
+	// line is the one on which the document begins that was returned last, and ahead the one on which the rest does.
+	line, ahead int
 }
 
 func newDocumentReader(content io.Reader) *documentReader {
 	bounded := &boundedReader{content: content}
 	buffered := bufio.NewReaderSize(bounded, 64<<10)
-	return &documentReader{bounded: bounded, buffered: buffered, objects: &objectReader{content: buffered}}
+	return &documentReader{bounded: bounded, buffered: buffered, objects: &objectReader{content: buffered}, ahead: 1}
 }
 
 // next returns the next document without decoding it; it may be broken. It is valid until the following call. After
@@ -67,13 +69,19 @@ func (r *documentReader) read() ([]byte, error) {
 			return nil, err
 		}
 		if first == '{' {
-			return r.objects.read()
+			doc, err := r.objects.read()
+			r.line, r.ahead = r.ahead, r.ahead+bytes.Count(doc, []byte("\n"))
+			return doc, err
 		}
 		r.documents = utilyaml.NewYAMLReader(r.buffered)
 	}
 	doc, err := r.documents.Read()
-	if bytes.HasPrefix(doc, []byte("---")) { // the reader leaves a separator in front of the first document
+	const separator = 1 // which ends a document
+	r.line, r.ahead = r.ahead, r.ahead+bytes.Count(doc, []byte("\n"))+separator
+	// The reader leaves a separator in front of the first document.
+	if bytes.HasPrefix(doc, []byte("---")) {
 		_, doc, _ = bytes.Cut(doc, []byte("\n"))
+		r.line++
 	}
 	return doc, err
 }
@@ -87,6 +95,9 @@ func (r *documentReader) skipSpace() (byte, error) {
 		}
 		if !unicode.IsSpace(rune(b)) {
 			return b, r.buffered.UnreadByte()
+		}
+		if b == '\n' {
+			r.ahead++
 		}
 	}
 }
@@ -102,7 +113,7 @@ func EachDocument(content io.Reader, visit func(document []byte) error) error {
 		}
 		var plain json.RawMessage
 		if err == nil {
-			err = decode(doc, &plain)
+			err = decode(doc, documents.line, &plain)
 		}
 		if err == nil {
 			err = visit(plain)
@@ -128,8 +139,8 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decode unmarshals a document, JSON or YAML.
-func decode(doc []byte, into any) error {
+// decode unmarshals a document, JSON or YAML, that begins on a line of its file.
+func decode(doc []byte, line int, into any) error {
 	if err := untrusted.CheckJSON(doc); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotCatalog, err)
 	}
@@ -138,7 +149,12 @@ func decode(doc []byte, into any) error {
 		return nil
 	}
 	// A YAML mapping in flow style also begins with a brace.
-	converted, err := untrusted.ToJSON(doc)
+	var converted []byte
+	err := untrusted.AtLine(line, doc, func(text []byte) error {
+		var err error
+		converted, err = untrusted.ToJSON(text)
+		return err
+	})
 	if err != nil {
 		if doc[0] == '{' && !errors.Is(err, untrusted.ErrRefused) {
 			err = jsonErr

@@ -46,6 +46,10 @@ func TestDocuments(t *testing.T) {
 		"YAML in braces": {content: "{schema: olm.package, name: a}", want: []string{"a"}},
 		"an object that ends early": {content: document("a") + `{"x":"}`,
 			err: "document 2: not a file-based catalog: it ends in the middle"},
+		"broken YAML after YAML": {content: "---\nschema: olm.package\nname: a\n---\nschema: x\nname: a: b\n",
+			err: "yaml: line 6: "},
+		"broken YAML after JSON": {content: "\n" + document("a") + "\n{\n\"schema\": \"x\"}\n\n---\nschema: x\n" +
+			"name: a: b\n", err: "yaml: line 8: "},
 		"text after a separator": {content: "schema: olm.package\nname: a\n---b\n",
 			err: "document 1: not a file-based catalog"},
 	} {

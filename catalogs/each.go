@@ -41,13 +41,14 @@ func ReadEach(files Files, take func(pkg string, b *Bundle) error) ([]*Package, 
 	return out, nil
 }
 
-// ReadValidGraphs is ReadGraphs, but one invalid package does not spoil the others: its error is in the map, by the
-// name of the package.
-func ReadValidGraphs(files Files) ([]*Package, map[string]error, error) {
+// ReadGraphsToImport is ReadPackageToImport for all packages, sorted by name. One invalid package does not spoil the
+// others: its error is in the map, by the name of the package.
+func ReadGraphsToImport(files Files) ([]*Package, map[string]error, error) {
 	r, err := readDrafts(files, func(string, *Bundle) error { return nil })
 	if err != nil {
 		return nil, nil, err
 	}
+	r.join = true
 	var out []*Package
 	problems := map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(r.drafts)) {
@@ -106,6 +107,7 @@ type job struct {
 	seq  int // among all documents of all files
 	file string
 	n    int // within the file, from 1
+	line int // on which it begins, from 1
 	doc  []byte
 }
 
@@ -150,7 +152,7 @@ func (r *eachReader) split(name string, content io.Reader) error {
 		}
 		r.sent++
 		r.pending.Add(1)
-		r.jobs <- job{r.sent, name, n, bytes.Clone(doc)}
+		r.jobs <- job{r.sent, name, n, documents.line, bytes.Clone(doc)}
 	}
 }
 
@@ -188,13 +190,13 @@ func (r *eachReader) fail(j job, err error) {
 
 func (r *eachReader) parse(j job) error {
 	var in document
-	if err := decode(j.doc, &in); err != nil {
+	if err := decode(j.doc, j.line, &in); err != nil {
 		return fmt.Errorf("read catalog file %q: document %d: %w", j.file, j.n, err)
 	}
 	if in.Schema != schemaBundle {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if err := r.add(j.doc); err != nil {
+		if err := r.add(j.doc, j.line); err != nil {
 			return fmt.Errorf("read catalog file %q: document %d: %w", j.file, j.n, err)
 		}
 		return nil

@@ -27,6 +27,8 @@ type Package struct {
 	Bundles     map[string]*Bundle
 	// Blocks are the blocked versions by bundle name, whether or not the package still has the bundle.
 	Blocks map[string]Block
+	// Joined are heads of channels that were joined to others; only those who import a package have that done.
+	Joined []Joined
 }
 
 // Icon is a package's picture.

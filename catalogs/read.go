@@ -115,6 +115,8 @@ type reader struct {
 	names     map[string]bool
 	documents int
 	skipped   bool
+	// join joins the heads of a channel that has several.
+	join bool
 	// summary leaves out what only those need who install or show a package.
 	summary bool
 	// budget bounds kept, the estimate of what is kept.
@@ -125,10 +127,11 @@ type reader struct {
 type draft struct {
 	declared bool
 	pkg      *Package
-	// notes are deprecations, applied once everything they refer to has been read.
-	notes    []deprecationEntry
-	blocks   []Block
-	problems problems
+	// notes are deprecations, applied once everything they refer to has been read. They are in one document.
+	notes      []deprecationEntry
+	deprecates bool
+	blocks     []Block
+	problems   problems
 	// cost estimates the memory of all this.
 	cost int
 	// values are those of properties; versions of an operator have most of them in common.
@@ -173,7 +176,7 @@ func (r *reader) readFile(content io.Reader) error {
 			return nil
 		}
 		if err == nil {
-			err = r.add(doc)
+			err = r.add(doc, documents.line)
 		}
 		if err != nil {
 			return fmt.Errorf("document %d: %w", n, err)
@@ -204,7 +207,7 @@ type document struct {
 	RelatedImages []RelatedImage        `json:"relatedImages"`
 }
 
-func (r *reader) add(doc []byte) error {
+func (r *reader) add(doc []byte, line int) error {
 	if r.documents++; r.documents > maxDocuments {
 		return fmt.Errorf("%w: it has more than %d documents", ErrNotCatalog, maxDocuments)
 	}
@@ -213,7 +216,7 @@ func (r *reader) add(doc []byte) error {
 		return nil
 	}
 	var in document
-	if err := decode(doc, &in); err != nil {
+	if err := decode(doc, line, &in); err != nil {
 		return err
 	}
 	pkg := in.Package
@@ -279,6 +282,9 @@ func (r *reader) assemble(name string) (*Package, error) {
 	d.applyDeprecations()
 	if len(d.problems) > 0 {
 		return nil, fmt.Errorf("%w %q: %w", ErrInvalidPackage, name, errors.Join(d.problems...))
+	}
+	if r.join && d.pkg.checkSize() == nil {
+		d.pkg.joinHeads()
 	}
 	if err := d.pkg.Validate(); err != nil {
 		return nil, err
@@ -479,14 +485,29 @@ func decodeObject(value []byte) ([]byte, error) {
 }
 
 type deprecationEntry struct {
-	Reference struct {
-		Schema string `json:"schema"`
-		Name   string `json:"name"`
-	} `json:"reference"`
-	Message string `json:"message"`
+	Reference deprecated `json:"reference"`
+	Message   string     `json:"message"`
 }
 
+// deprecated is what a deprecation is about.
+type deprecated struct {
+	Schema string `json:"schema"`
+	Name   string `json:"name"`
+}
+
+func (r deprecated) String() string {
+	if r.Schema == schemaPackage {
+		return "the package"
+	}
+	return fmt.Sprintf("%s %q", strings.TrimPrefix(r.Schema, "olm."), r.Name)
+}
+
+// addDeprecations refuses a second document, as opm does.
 func (d *draft) addDeprecations(in document) error {
+	if d.deprecates {
+		return fmt.Errorf("it has two documents with the schema %s: keep one, with all deprecations", schemaDeprecation)
+	}
+	d.deprecates = true
 	if len(in.Entries) == 0 {
 		return nil
 	}
@@ -501,10 +522,17 @@ func (d *draft) addDeprecations(in document) error {
 	return nil
 }
 
+// applyDeprecations refuses what opm refuses: deprecations of what does not exist, and of one thing twice.
 func (d *draft) applyDeprecations() {
+	seen := map[deprecated]bool{}
 	for _, n := range d.notes {
 		c, b := d.pkg.Channels[n.Reference.Name], d.pkg.Bundles[n.Reference.Name]
 		switch {
+		case seen[n.Reference]:
+			d.addProblem(fmt.Errorf("%s is deprecated twice: keep one of the two entries", n.Reference))
+		case n.Reference.Schema == schemaPackage && n.Reference.Name != "":
+			d.addProblem(fmt.Errorf("the deprecation of the package has the name %q: remove it, the document names "+
+				"the package", n.Reference.Name))
 		case n.Reference.Schema == schemaPackage:
 			d.pkg.Deprecation = n.Message
 		case n.Reference.Schema == schemaChannel && c != nil:
@@ -512,9 +540,9 @@ func (d *draft) applyDeprecations() {
 		case n.Reference.Schema == schemaBundle && b != nil:
 			b.Deprecation = n.Message
 		default:
-			d.addProblem(fmt.Errorf("a deprecation refers to %s %q, which does not exist",
-				strings.TrimPrefix(n.Reference.Schema, "olm."), n.Reference.Name))
+			d.addProblem(fmt.Errorf("a deprecation refers to %s, which does not exist", n.Reference))
 		}
+		seen[n.Reference] = true
 	}
 	d.notes = nil
 }

@@ -87,6 +87,16 @@ func TestReadYAML(t *testing.T) {
 	}
 }
 
+// deprecations is a document with an entry for each reference, a schema and a name.
+func deprecations(references ...string) string {
+	var entries []string
+	for _, r := range references {
+		schema, name, _ := strings.Cut(r, " ")
+		entries = append(entries, fmt.Sprintf(`{"reference":{"schema":%q,"name":%q},"message":"m"}`, schema, name))
+	}
+	return `{"schema":"olm.deprecations","package":"p","entries":[` + strings.Join(entries, ",") + "]}"
+}
+
 func TestInvalidInput(t *testing.T) {
 	good := catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0")
 	bundle := func(name, version string) string {
@@ -152,6 +162,16 @@ func TestInvalidInput(t *testing.T) {
 			`{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.bundle",` +
 			`"name":"ghost"},"message":"m"}]}`,
 			want: catalogs.ErrInvalidPackage, says: `bundle "ghost", which does not exist`},
+		"deprecation twice": {content: good + deprecations("olm.channel stable", "olm.bundle p.v1.0.0",
+			"olm.channel stable"),
+			want: catalogs.ErrInvalidPackage, says: `channel "stable" is deprecated twice`},
+		"package deprecated twice": {content: good + deprecations("olm.package ", "olm.package "),
+			want: catalogs.ErrInvalidPackage, says: "the package is deprecated twice"},
+		"two documents of deprecations": {content: good + deprecations("olm.package ") +
+			deprecations("olm.channel stable"),
+			want: catalogs.ErrInvalidPackage, says: "two documents with the schema olm.deprecations"},
+		"deprecated package with a name": {content: good + deprecations("olm.package p"),
+			want: catalogs.ErrInvalidPackage, says: `the deprecation of the package has the name "p"`},
 		"bundle object broken": {content: good +
 			`{"schema":"olm.bundle","package":"p","name":"p.v3.0.0","properties":[{"type":"olm.package",` +
 			`"value":{"packageName":"p","version":"3.0.0"}},{"type":"olm.bundle.object","value":{"data":"?"}}]}`,

@@ -122,6 +122,7 @@ func isSingle(document []byte) bool {
 	if bytes.ContainsAny(document, "\r\u0085\u2028\u2029") { // also break lines
 		return false
 	}
+	document = bytes.TrimLeft(document, "\n")
 	for _, sign := range []string{"\n---", "\n..."} {
 		if bytes.Contains(document, []byte(sign)) {
 			return false

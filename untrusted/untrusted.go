@@ -204,3 +204,18 @@ func yamlValues(document []byte) int {
 	}
 	return n
 }
+
+// AtLine calls decode with a document that begins on a line of a file, from 1. Lines in its error, which is that of
+// decode, count from the beginning of the file.
+func AtLine(line int, document []byte, decode func(document []byte) error) error {
+	err := decode(document)
+	if err == nil || line <= 1 {
+		return err
+	}
+	// Parsers tell lines in their own words only. Above a document empty lines mean nothing.
+	again := decode(append(bytes.Repeat([]byte("\n"), line-1), document...))
+	if again == nil || errors.Is(again, ErrRefused) != errors.Is(err, ErrRefused) {
+		return err
+	}
+	return again
+}

@@ -267,3 +267,30 @@ func FuzzDecode(f *testing.F) {
 		})
 	})
 }
+
+// TestAtLine has documents that begin on line 11 of a file, and what their errors say of a line.
+func TestAtLine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		document, says string
+	}{
+		"correct":                  {document: "a: 1\n"},
+		"broken at its end":        {"a: 1\nb: [\n", "line 1"},
+		"broken in the midst":      {"a: 1\nb: 2\nc: x: y\n", "line 13:"},
+		"broken at its begin":      {"a: b: c\n", "line 11:"},
+		"a field twice":            {"a: 1\nb: 2\na: 3\n", `line 13: the field "a" is there twice`},
+		"a second document":        {"a: 1\n---\nb: 2\n", "line 13: a second document begins"},
+		"a separator":              {"---\na: 1\na: 2\n", `line 13: the field "a" is there twice`},
+		"broken below a separator": {"---\na: b: c\n", "line 12:"},
+		"too large":                {strings.Repeat("- [", 250_000), "more than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got map[string]any
+			err := untrusted.AtLine(11, []byte(tc.document), func(document []byte) error {
+				return untrusted.Unmarshal(document, &got)
+			})
+			if tc.says == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("error %v, want one that says %q", err, tc.says)
+			}
+		})
+	}
+}

@@ -188,6 +188,10 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 	}{
 		"nothing":     {"", build.Options{}, "no Deployment among the manifests"},
 		"broken YAML": {deployment + "---\n a: [\n", build.Options{}, "in.yaml, line 9: broken YAML"},
+		"broken YAML below": {deployment + "---\na: b: c\n", build.Options{},
+			"in.yaml, line 9: broken YAML: yaml: line 10"},
+		"a key twice below": {deployment + "---\nkind: A\nkind: B\n", build.Options{},
+			`line 11: the field "kind" is there twice`},
 		"a key twice": {"apiVersion: v1\nkind: ConfigMap\nkind: Secret\n", build.Options{},
 			`the field "kind" is there twice`},
 		"no object": {join(deployment, "- 1\n"), build.Options{}, "is not an object"},

@@ -65,7 +65,7 @@ func (a *assembly) parse(sources []Source) []object {
 		}
 		line := 1
 		for _, document := range documents(s.Text) {
-			out = append(out, a.document(cmp.Or(s.Where, fmt.Sprintf("%s, line %d", s.Name, line)), document)...)
+			out = append(out, a.document(cmp.Or(s.Where, fmt.Sprintf("%s, line %d", s.Name, line)), line, document)...)
 			line += bytes.Count(document, []byte("\n"))
 		}
 	}
@@ -133,9 +133,11 @@ func Locate(all []Document, kind, name string) int {
 	return line
 }
 
-func (a *assembly) document(where string, text []byte) []object {
+// document returns the objects of a document that begins on a line.
+func (a *assembly) document(where string, line int, text []byte) []object {
 	var content any
-	if err := untrusted.UnmarshalStrict(text, &content); err != nil {
+	err := untrusted.AtLine(line, text, func(text []byte) error { return untrusted.UnmarshalStrict(text, &content) })
+	if err != nil {
 		a.problem("%s: broken YAML: %s", where, strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
 		return nil
 	}

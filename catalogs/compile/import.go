@@ -19,8 +19,9 @@ import (
 )
 
 // Import fills a ladder with what a catalog offers, and returns what will not be as it was there. The channels become
-// rungs by the versions of their heads, the highest head lowest. Bundles that every channel skips are retired. Every
-// bundle needs an image by digest; the error wraps ladder.ErrInvalid and lists those that have none.
+// rungs by the versions of their heads, the highest head lowest. Bundles are retired that every channel skips, or has a
+// lower version replace, such as a hot-fix 1.2.0-hotfix1 of 1.2.0. Every bundle needs an image by digest; the error
+// wraps ladder.ErrInvalid and lists those that have none.
 func Import(l *ladder.Ladder, p *catalogs.Package) ([]string, error) {
 	next := l.Clone()
 	next.Package, next.Description, next.DefaultChannel = p.Name, p.Description, p.DefaultChannel
@@ -42,7 +43,9 @@ func Import(l *ladder.Ladder, p *catalogs.Package) ([]string, error) {
 		return nil, fmt.Errorf("import package %q: %w", p.Name, err)
 	}
 	*l = *next
-	return append(changedHeads(l, p), joinedChannels(l, p)...), nil
+	notes := append(joinedHeads(l, p), changedHeads(l, p)...)
+	notes = append(notes, downgraded(l, p)...)
+	return append(notes, joinedChannels(l, p)...), nil
 }
 
 // changedHeads says which channels have another head than before. In a ladder the head is the highest version, and a
@@ -62,27 +65,119 @@ func changedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
 		if err != nil || head.Name == old.Name {
 			continue
 		}
-		note := fmt.Sprintf("the head of channel %s was %s and will be %s", name, old.VersionString(),
-			head.VersionString())
-		if edges := downgrades(p, p.Channels[name]); len(edges) > 0 {
-			note += ": a ladder has no downgrades, and in the catalog " + strings.Join(edges, " and ") + "; block " +
-				head.VersionString() + " if no cluster may get it"
+		notes = append(notes, fmt.Sprintf("the head of channel %s was %s and will be %s", name, old.VersionString(),
+			head.VersionString()))
+	}
+	return notes
+}
+
+// downgrade is an edge of a channel that leads to a lower version.
+type downgrade struct{ from, to *catalogs.Bundle }
+
+// downgrades are those of a channel, in the order of its entries.
+func downgrades(p *catalogs.Package, c *catalogs.Channel) []downgrade {
+	var out []downgrade
+	for _, e := range c.Entries {
+		to, from := p.Bundles[e.Name], p.Bundles[e.Replaces]
+		if to != nil && from != nil && registryv1.CompareVersions(from.Version, to.Version) > 0 {
+			out = append(out, downgrade{from, to})
+		}
+	}
+	return out
+}
+
+// downgraded says what becomes of clusters where the catalog leads to a lower version: a ladder has no downgrades.
+func downgraded(l *ladder.Ladder, p *catalogs.Package) []string {
+	after, err := Graph(l)
+	if err != nil {
+		return nil // as in changedHeads
+	}
+	var notes []string
+	for _, name := range l.Channels {
+		if after.Channels[name] == nil {
+			continue
+		}
+		for _, d := range downgrades(p, p.Channels[name]) {
+			lower := "a lower version"
+			if len(d.to.Version.Pre) > 0 && core(d.to.Version) == core(d.from.Version) {
+				lower = "a pre-release and so a lower version"
+			}
+			notes = append(notes, fmt.Sprintf("in channel %s the catalog replaces %s by %s, which is %s, and a ladder "+
+				"has no downgrades: %s", name, d.from.Version, d.to.Version, lower, d.outcome(l, after, name)))
+		}
+	}
+	return notes
+}
+
+// outcome says what becomes of clusters with either version in a channel of the package that a ladder compiles to.
+func (d downgrade) outcome(l *ladder.Ladder, after *catalogs.Package, channel string) string {
+	from, to := d.from.Version.String(), d.to.Version.String()
+	state := from + " is retired"
+	switch _, blocked := after.Blocked(d.from.Name); {
+	case blocked:
+		state = from + " is blocked"
+	case l.Reaches(reachedBy(l, from), channel):
+		return fmt.Sprintf("another channel offers %s, so clusters on %s are upgraded to %s; block %s if no cluster "+
+			"may get it", from, to, cmp.Or(nextAbove(after, channel, d.to.Version), from), from)
+	}
+	switch next, nextOfLower := nextAbove(after, channel, d.from.Version), nextAbove(after, channel, d.to.Version); {
+	case next == "":
+		return state + ", and clusters on it stay there until a version above it is added"
+	case next == nextOfLower:
+		return fmt.Sprintf("%s, and clusters on %s or %s are upgraded to %s", state, from, to, next)
+	default:
+		return fmt.Sprintf("%s, and clusters on it are upgraded to %s", state, next)
+	}
+}
+
+// reachedBy is the channel that a version which is offered has reached; empty for another one.
+func reachedBy(l *ladder.Ladder, version string) string {
+	if b, err := l.Bundle(version); err == nil {
+		return b.Channel
+	}
+	return ""
+}
+
+// nextAbove is the lowest version above another one that a channel leads to; empty if there is none.
+func nextAbove(p *catalogs.Package, channel string, version semver.Version) string {
+	next := ""
+	for _, e := range slices.Backward(p.Channels[channel].Entries) {
+		b := p.Bundles[e.Name]
+		if _, blocked := p.Blocked(e.Name); !blocked && registryv1.CompareVersions(b.Version, version) > 0 {
+			next = b.Version.String()
+		}
+	}
+	return next
+}
+
+// joinedHeads says which heads were dangling in the catalog, and what becomes of clusters that run them.
+func joinedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
+	after, err := Graph(l)
+	if err != nil {
+		return nil // as in changedHeads
+	}
+	var notes []string
+	for _, j := range p.Joined {
+		if after.Channels[j.Channel] == nil {
+			continue
+		}
+		b := p.Bundles[j.Dangling]
+		note := fmt.Sprintf("in channel %s of the catalog %s is dangling: no version replaces it, since %s replaces %s",
+			j.Channel, b.Version, named(p, j.Next), named(p, j.Former))
+		if next := nextAbove(after, j.Channel, b.Version); next != "" {
+			note += "; in the ladder clusters on it are upgraded to " + next
 		}
 		notes = append(notes, note)
 	}
 	return notes
 }
 
-// downgrades are the edges of a channel that lead to a lower version.
-func downgrades(p *catalogs.Package, c *catalogs.Channel) []string {
-	var out []string
-	for _, e := range c.Entries {
-		to, replaced := p.Bundles[e.Name], p.Bundles[e.Replaces]
-		if to != nil && replaced != nil && replaced.Version.GT(to.Version) {
-			out = append(out, to.VersionString()+" replaces "+replaced.VersionString())
-		}
+// named is the version of a bundle, or its name where the catalog does not have it.
+func named(p *catalogs.Package, bundle string) string {
+	if b := p.Bundles[bundle]; b != nil {
+		return b.VersionString()
 	}
-	return out
+	return bundle
 }
 
 // rungsOf orders channels: the newest head is what is tried out first.
@@ -119,9 +214,12 @@ func importBundle(l *ladder.Ladder, p *catalogs.Package, b *catalogs.Bundle) err
 	offered, reached := highest(l, p, b.Name)
 	block, blocked := p.Blocked(b.Name)
 	if !offered && !blocked {
+		reason := "skipped by every channel when it was imported"
+		if lower := replacedByLower(p, b.Name); lower != "" {
+			reason = "replaced by the lower version " + lower + " when it was imported"
+		}
 		l.Retired = append(l.Retired, ladder.Retired{
-			Version: b.Version.String(), Name: name, Image: b.Image, Channel: reached,
-			Reason: "skipped by every channel when it was imported",
+			Version: b.Version.String(), Name: name, Image: b.Image, Channel: reached, Reason: reason,
 		})
 		return nil
 	}
@@ -136,22 +234,37 @@ func importBundle(l *ladder.Ladder, p *catalogs.Package, b *catalogs.Bundle) err
 	return nil
 }
 
-// highest returns the highest rung that has a bundle, and whether any does not skip it; of those, the highest such
-// rung.
+// highest returns the highest rung that has a bundle, and whether any offers it: it neither skips the bundle nor has a
+// lower version replace it. Of those that do, it is the highest such rung.
 func highest(l *ladder.Ladder, p *catalogs.Package, bundle string) (offered bool, rung string) {
 	for _, name := range l.Channels {
 		c := p.Channels[name]
 		if _, ok := c.Entry(bundle); !ok {
 			continue
 		}
-		switch skipped := c.Skips(bundle); {
-		case !skipped:
+		isLeft := c.Skips(bundle) || slices.ContainsFunc(downgrades(p, c), func(d downgrade) bool {
+			return d.from.Name == bundle
+		})
+		switch {
+		case !isLeft:
 			offered, rung = true, name
 		case !offered:
 			rung = name
 		}
 	}
 	return offered, rung
+}
+
+// replacedByLower is the lower version that replaces a bundle in some channel; empty if there is none.
+func replacedByLower(p *catalogs.Package, bundle string) string {
+	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
+		for _, d := range downgrades(p, p.Channels[name]) {
+			if d.from.Name == bundle {
+				return d.to.VersionString()
+			}
+		}
+	}
+	return ""
 }
 
 // importRemoved retires the versions that the channels only name: some cluster may run them.

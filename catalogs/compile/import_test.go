@@ -5,6 +5,7 @@ package compile_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
@@ -81,23 +83,140 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// A catalog can take clusters back to a lower version, which a ladder does not: the head that changes is reported.
-func TestImportReportsChangedHeads(t *testing.T) {
-	const graph = `{"schema":"olm.package","name":"echo-operator","defaultChannel":"stable"}
-{"schema":"olm.channel","package":"echo-operator","name":"stable","entries":[{"name":"echo-operator.v1.0.0"},` +
-		`{"name":"echo-operator.v1.2.0","replaces":"echo-operator.v1.0.0"},` +
-		`{"name":"echo-operator.v1.1.0","replaces":"echo-operator.v1.2.0"}]}
-`
-	l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package}
-	notes, err := compile.Import(l, published(t, graph+foreignBundle("echo-operator.v1.0.0", "1.0.0")+
-		foreignBundle("echo-operator.v1.1.0", "1.1.0")+foreignBundle("echo-operator.v1.2.0", "1.2.0")))
+// catalogOf is a catalog with the default channel stable. Each line has the channel and the version of an entry, and
+// the version that it replaces.
+func catalogOf(graph string) string {
+	entries, seen := map[string][]string{}, map[string]bool{}
+	var bundles strings.Builder
+	for line := range strings.Lines(graph) {
+		words := append(strings.Fields(line), "")
+		entry := `{"name":"echo-operator.v` + words[1] + `"`
+		if words[2] != "" {
+			entry += `,"replaces":"echo-operator.v` + words[2] + `"`
+		}
+		entries[words[0]] = append(entries[words[0]], entry+"}")
+		if !seen[words[1]] {
+			bundles.WriteString(foreignBundle("echo-operator.v"+words[1], words[1]))
+		}
+		seen[words[1]] = true
+	}
+	out := `{"schema":"olm.package","name":"echo-operator","defaultChannel":"stable"}` + "\n"
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		out += `{"schema":"olm.channel","package":"echo-operator","name":"` + name + `","entries":[` +
+			strings.Join(entries[name], ",") + "]}\n"
+	}
+	return out + bundles.String()
+}
+
+// hops are the versions that clusters with a version pass in a channel, by the plan and both OLMs alike.
+func hops(t *testing.T, p *catalogs.Package, channel, from string) string {
+	t.Helper()
+	installed := catalogs.Installed{Name: "echo-operator.v" + from, Version: from}
+	report, err := agree.Check(p, installed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"the head of channel stable was 1.1.0 and will be 1.2.0: a ladder has no " +
-		"downgrades, and in the catalog 1.1.0 replaces 1.2.0; block 1.2.0 if no cluster may get it"},
-		notes); diff != "" {
-		t.Error(diff)
+	if found := report.Disagreements(); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+	for _, c := range report.Channels {
+		for _, r := range c.Routes {
+			if c.Name == channel && r.Installed.Name == installed.Name {
+				return strings.ReplaceAll(strings.Join(r.Plan.Path, " "), "echo-operator.v", "")
+			}
+		}
+	}
+	t.Fatalf("channel %s has no route from %s", channel, from)
+	return ""
+}
+
+// A catalog can take clusters back to a lower version, which a ladder does not: what becomes of both versions is
+// reported, and clusters on either one get on.
+func TestImportReportsDowngrades(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// graph has a line for each entry: its channel, its version, and the one that it replaces.
+		graph string
+		notes []string
+		// paths are the hops from each version in the channel.
+		channel string
+		paths   map[string]string
+	}{
+		"the head is lower": {
+			graph: "stable 1.0.0\nstable 1.2.0 1.0.0\nstable 1.1.0 1.2.0",
+			notes: []string{"in channel stable the catalog replaces 1.2.0 by 1.1.0, which is a lower version, and a " +
+				"ladder has no downgrades: 1.2.0 is retired, and clusters on it stay there until a version above it " +
+				"is added"},
+			channel: "stable", paths: map[string]string{"1.0.0": "1.1.0", "1.1.0": "", "1.2.0": ""},
+		},
+		"a lower version amid the chain": {
+			graph: "stable 1.0.0\nstable 1.2.0 1.0.0\nstable 1.1.0 1.2.0\n" +
+				"stable 1.3.0 1.1.0",
+			notes: []string{"in channel stable the catalog replaces 1.2.0 by 1.1.0, which is a lower version, and a " +
+				"ladder has no downgrades: 1.2.0 is retired, and clusters on 1.2.0 or 1.1.0 are upgraded to 1.3.0"},
+			channel: "stable", paths: map[string]string{"1.0.0": "1.1.0 1.3.0", "1.1.0": "1.3.0", "1.2.0": "1.3.0"},
+		},
+		"another channel offers it": {
+			graph: "alpha 1.0.0\nalpha 1.2.0 1.0.0\nalpha 1.1.0 1.2.0\n" +
+				"alpha 1.3.0 1.1.0\nstable 1.0.0\nstable 1.2.0 1.0.0",
+			notes: []string{"in channel alpha the catalog replaces 1.2.0 by 1.1.0, which is a lower version, and a " +
+				"ladder has no downgrades: another channel offers 1.2.0, so clusters on 1.1.0 are upgraded to 1.2.0; " +
+				"block 1.2.0 if no cluster may get it"},
+			channel: "alpha", paths: map[string]string{"1.0.0": "1.1.0 1.2.0 1.3.0", "1.2.0": "1.3.0"},
+		},
+		"a hot-fix is the head": {
+			graph: "stable 2.6.1\nstable 2.6.2 2.6.1\n" +
+				"stable 2.6.2-hotfix1 2.6.2",
+			notes: []string{"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix1, which is a pre-release " +
+				"and so a lower version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on it stay " +
+				"there until a version above it is added"},
+			channel: "stable", paths: map[string]string{"2.6.1": "2.6.2-hotfix1", "2.6.2-hotfix1": "", "2.6.2": ""},
+		},
+		"a hot-fix is dangling": {
+			graph: "stable 2.6.1\nstable 2.6.2 2.6.1\n" +
+				"stable 2.6.2-hotfix1 2.6.2\nstable 2.6.3 2.6.2",
+			notes: []string{
+				"in channel stable of the catalog 2.6.2-hotfix1 is dangling: no version replaces it, since 2.6.3 " +
+					"replaces 2.6.2; in the ladder clusters on it are upgraded to 2.6.3",
+				"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix1, which is a pre-release and so a lower " +
+					"version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on 2.6.2 or " +
+					"2.6.2-hotfix1 are upgraded to 2.6.3"},
+			channel: "stable",
+			paths:   map[string]string{"2.6.1": "2.6.2-hotfix1 2.6.3", "2.6.2-hotfix1": "2.6.3", "2.6.2": "2.6.3"},
+		},
+		"an older branch is dangling": {
+			graph: "stable 1.0.0\nstable 1.0.1 1.0.0\nstable 1.0.2 1.0.1\n" +
+				"stable 1.1.0 1.0.0\nstable 1.2.0 1.1.0",
+			notes: []string{"in channel stable of the catalog 1.0.2 is dangling: no version replaces it, since 1.1.0 " +
+				"replaces 1.0.0; in the ladder clusters on it are upgraded to 1.1.0"},
+			channel: "stable", paths: map[string]string{"1.0.0": "1.0.1 1.0.2 1.1.0 1.2.0", "1.0.2": "1.1.0 1.2.0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package}
+			p, err := catalogs.ReadPackageToImport(catalogs.SingleFile("catalog.json",
+				strings.NewReader(catalogOf(tc.graph))), compiletest.Package)
+			if err != nil {
+				t.Fatal(err)
+			}
+			notes, err := compile.Import(l, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.notes, notes); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+			after, err := compile.Graph(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for from := range tc.paths {
+				got[from] = hops(t, after, tc.channel, from)
+			}
+			if diff := cmp.Diff(tc.paths, got); diff != "" {
+				t.Errorf("paths (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -281,33 +281,41 @@ func (v *verifier) upgrades(context.Context) (Check, error) {
 	if err := group.Wait(); err != nil {
 		return c, err
 	}
-	routes, compared, broken := 0, 0, false
-	for _, found := range checks {
+	return upgradesOf(checks), nil
+}
+
+// upgradesOf is the check of the upgrade paths of all packages.
+func upgradesOf(packages []upgradeCheck) Check {
+	c := Check{Name: "upgrades"}
+	routes, compared, broken := 0, 0, 0
+	for _, found := range packages {
 		routes, compared = routes+found.routes, compared+found.routes+found.unpinned
-		broken = broken || found.broken
+		broken += found.broken
 		c.Details = append(c.Details, found.details...)
 	}
-	switch {
-	case broken:
-		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d upgrade paths do not reach the head", len(c.Details),
-			compared)
-	case len(c.Details) > 0:
+	switch differ := len(c.Details) - broken; {
+	case broken > 0:
+		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d upgrade paths do not reach the head", broken, compared)
+		if differ > 0 {
+			c.Text += fmt.Sprintf(", and %d more differ between OLM v0, OLM v1 and the plan", differ)
+		}
+	case differ > 0:
 		c.Verdict, c.Text = Warning, fmt.Sprintf("%d of %d upgrade paths differ between OLM v0, OLM v1 and the plan",
-			len(c.Details), compared)
+			differ, compared)
 	default:
 		c.Verdict, c.Text = Passed, fmt.Sprintf("all %d upgrade paths reach the head, and OLM v0 and OLM v1 "+
 			"agree", routes)
 	}
-	return c, nil
+	return c
 }
 
 // upgradeCheck is what was found on the upgrade paths of a package.
 type upgradeCheck struct {
 	// routes are those in channels; unpinned are those of OLM v1 where no channel is named.
 	routes, unpinned int
-
-	broken  bool
+	// details has a line for each that differs or is broken: it does not reach the head, or leads down.
 	details []string
+	broken  int
 }
 
 func checkUpgrades(p *catalogs.Package) (upgradeCheck, error) {
@@ -320,7 +328,9 @@ func checkUpgrades(p *catalogs.Package) (upgradeCheck, error) {
 		c.routes += len(channel.Routes)
 	}
 	for _, d := range report.Disagreements() {
-		c.broken = c.broken || d.Verdict == agree.Stuck || d.Verdict == agree.Downgrades
+		if d.Verdict == agree.Stuck || d.Verdict == agree.Downgrades {
+			c.broken++
+		}
 		c.details = append(c.details, fmt.Sprintf("package %s: %s", p.Name, d.Text))
 	}
 	return c, nil

@@ -23,7 +23,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -57,14 +56,16 @@ type flags struct {
 
 func main() {
 	saveMemory()
-	err := command().ExecuteContext(ctrl.SetupSignalHandler())
-	if errors.Is(err, errChanged) {
+	signals := startup.Signals()
+	err := command().ExecuteContext(signals.Context())
+	if errors.Is(err, errChanged) && !signals.Interrupted() {
 		err = restart()
 	}
-	if err != nil {
+	if err != nil && !signals.Interrupted() {
 		fmt.Fprintln(os.Stderr, "agent:", err)
 		os.Exit(1)
 	}
+	startup.End(signals)
 }
 
 // saveMemory trades processor time, of which an agent needs next to none, for

@@ -55,10 +55,12 @@ type flags struct {
 }
 
 func main() {
-	if err := command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	signals := startup.Signals()
+	if err := command().ExecuteContext(signals.Context()); err != nil && !signals.Interrupted() {
 		fmt.Fprintln(os.Stderr, "hub:", err)
 		os.Exit(1)
 	}
+	startup.End(signals)
 }
 
 func command() *cobra.Command {

@@ -14,8 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// spans are windows and offsets in PromQL.
-var spans = regexp.MustCompile(`(\[|offset )([0-9]+(?:ms|[smhdwy]))`)
+// spans are windows and offsets in PromQL, and durations are those in them: the window of a subquery has two.
+var (
+	spans     = regexp.MustCompile(`(?:\[|offset )` + duration + `(?::` + duration + `)?`)
+	durations = regexp.MustCompile(duration)
+)
+
+// duration is of one unit or of several, such as 1h4m.
+const duration = `(?:[0-9]+(?:ms|[smhdwy]))+`
 
 // Compress divides every duration of rules by a factor: windows, offsets, intervals and waits. What they say of slices
 // stays true, as a slice is an evaluation: with a factor of 60 an hour of it passes in a minute. All durations have to
@@ -72,12 +78,14 @@ func compressRule(rule *monitoringv1.Rule, factor int) error {
 		return err
 	}
 	var failed error
-	rule.Expr = intstr.FromString(spans.ReplaceAllStringFunc(rule.Expr.String(), func(found string) string {
-		parts := spans.FindStringSubmatch(found)
-		if err := compress(&parts[2], factor, func(d string) { parts[2] = d }); err != nil {
+	compressOne := func(found string) string {
+		if err := compress(&found, factor, func(d string) { found = d }); err != nil {
 			failed = err
 		}
-		return parts[1] + parts[2]
+		return found
+	}
+	rule.Expr = intstr.FromString(spans.ReplaceAllStringFunc(rule.Expr.String(), func(found string) string {
+		return durations.ReplaceAllStringFunc(found, compressOne)
 	}))
 	return failed
 }

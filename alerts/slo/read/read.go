@@ -107,15 +107,17 @@ type document struct {
 func split(text []byte) ([]document, error) {
 	var out []document
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
+	line := 1
+	for next := 1; ; line = next {
 		doc, err := reader.Read()
+		next += bytes.Count(doc, []byte("\n")) + 1 // the separator
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 		}
-		found, err := identify(doc)
+		found, err := identify(doc, line)
 		if err != nil {
 			return nil, err
 		}
@@ -127,8 +129,8 @@ func split(text []byte) ([]document, error) {
 	return out, nil
 }
 
-// identify returns a document with its format; of a list, what is in it.
-func identify(text []byte) ([]document, error) {
+// identify returns a document, which begins on a line of its file, with its format; of a list, what is in it.
+func identify(text []byte, line int) ([]document, error) {
 	var head struct {
 		Version    string            `json:"version"`
 		APIVersion string            `json:"apiVersion"`
@@ -139,7 +141,8 @@ func identify(text []byte) ([]document, error) {
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
-	if err := untrusted.Unmarshal(text, &head); err != nil {
+	err := untrusted.AtLine(line, text, func(text []byte) error { return untrusted.Unmarshal(text, &head) })
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	of := func(f format, name string) ([]document, error) {
@@ -151,7 +154,7 @@ func identify(text []byte) ([]document, error) {
 	case head.Items != nil:
 		var out []document
 		for _, item := range head.Items {
-			found, err := identify(item)
+			found, err := identify(item, 1)
 			if err != nil {
 				return nil, err
 			}

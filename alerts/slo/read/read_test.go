@@ -244,6 +244,7 @@ func TestRefused(t *testing.T) {
 		"only comments":  {"# nothing\n---\n", ErrFormat, "empty"},
 		"something else": {"apiVersion: v1", ErrFormat, "sloth"},
 		"no YAML":        {"a: [", ErrFormat, ""},
+		"no YAML below":  {"# nothing\n---\n# nothing\n---\na: 1\nb: c: d\n", ErrFormat, "line 6"},
 		"100":            {edit(slothText, "99.95", "100"), slo.ErrTarget, "requests"},
 		"raw": {edit(edit(slothText, "events:", "raw:"), "error_query", "error_ratio_query"), ErrFormat,
 			"total_query"},

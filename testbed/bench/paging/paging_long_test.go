@@ -6,6 +6,7 @@
 package paging
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -16,9 +17,11 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, r := range m.fleet.releases {
-		for service, want := range map[string]int{ours: 1, byCluster: r.clusters, byObjective: 1} {
-			got := m.tallies[service][i]
-			if got.incidents != want || got.resolves != want || !got.first.After(r.failed) ||
+		for _, service := range services() {
+			got, want := m.tallies[service][i], incidents(service, r)
+			// pyrra pages once more where the outage is in its second pair of windows.
+			tooMany := got.incidents > want && !strings.HasPrefix(service, "pyrra")
+			if got.incidents < want || tooMany || got.resolves != got.incidents || !got.first.After(r.failed) ||
 				!got.last.After(r.mended) {
 				t.Errorf("%s, release on %d clusters: %+v, want %d incidents, resolved", service, r.clusters, got, want)
 			}

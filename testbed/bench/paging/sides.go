@@ -17,54 +17,21 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/alerts"
-	benchslo "github.com/bellwether-dev/bellwether/testbed/bench/slo"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 )
-
-// Services of PagerDuty, one for each way of routing.
-const (
-	ours = "bellwether"
-	// byCluster is what Alertmanager's documentation shows, and byObjective what somebody would do to have one incident
-	// of each of sloth's objectives.
-	byCluster   = "sloth-by-cluster"
-	byObjective = "sloth-by-objective"
-)
-
-var (
-	services = []string{ours, byCluster, byObjective}
-	names    = map[string]string{ours: "Bellwether", byCluster: "sloth, `group_by: [alertname, cluster]`",
-		byObjective: "sloth, `group_by: [sloth_id]`"}
-)
-
-// plainRouting routes sloth's pages with the times and, at first, the labels of the example in Alertmanager's
-// documentation of its configuration. The component tells the benchmark which operator it is.
-const plainRouting = `
-route:
-  receiver: nobody
-  group_wait: 30s
-  group_interval: 5m
-  repeat_interval: 4h
-  routes:
-  - {matchers: ['sloth_severity="page"'], receiver: by-cluster, group_by: [alertname, cluster], continue: true}
-  - {matchers: ['sloth_severity="page"'], receiver: by-objective, group_by: [sloth_id]}
-receivers:
-- name: nobody
-- name: by-cluster
-  pagerduty_configs: [{url: %[1]q, routing_key: %[2]q, component: '{{ .CommonLabels.sloth_service }}'}]
-- name: by-objective
-  pagerduty_configs: [{url: %[1]q, routing_key: %[3]q, component: '{{ .CommonLabels.sloth_service }}'}]
-`
 
 // side is a Prometheus with rules, and an Alertmanager.
 type side struct {
 	name string
 	// readiness gives as many as there are clusters once rules can judge them.
 	readiness string
-	clusters  int
-	server    *prometheus.Server
-	manager   *alertmanager.Server
+	// page selects the alerts that page somebody.
+	page     string
+	clusters int
+	server   *prometheus.Server
+	manager  *alertmanager.Server
 }
 
 // ready fails while a rule was not evaluated, or a cluster cannot be judged.
@@ -78,6 +45,18 @@ func (s side) ready(ctx context.Context) error {
 	}
 	if len(found) != 1 || int(found[0].Value) != s.clusters {
 		return fmt.Errorf("%s: clusters that can be judged: %v, want %d", s.name, found, s.clusters)
+	}
+	return nil
+}
+
+// rests fails while an alert that pages somebody waits until it fires.
+func (s side) rests(ctx context.Context) error {
+	found, err := s.server.Query(ctx, `count(ALERTS{alertstate="pending",`+s.page+`})`, time.Time{})
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("%s: %d pages wait until they fire", s.name, int(found[0].Value))
 	}
 	return nil
 }
@@ -100,10 +79,13 @@ func (s *starter) stop(ctx context.Context) {
 func (s *starter) start(ctx context.Context) ([]side, error) {
 	s.tickets = alertmanager.NewWebhooks()
 	s.started = append(s.started, func(context.Context) { s.tickets.Close() })
-	var out []side
-	for _, begin := range []func(context.Context) (side, error){s.startOurs, s.startPeer} {
-		one, err := begin(ctx)
-		if err != nil {
+	one, err := s.startOurs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := []side{one}
+	for _, p := range peers {
+		if one, err = s.startPeer(ctx, p); err != nil {
 			return nil, err
 		}
 		out = append(out, one)
@@ -122,7 +104,7 @@ func (s *starter) startOurs(ctx context.Context) (side, error) {
 	if err != nil {
 		return side{}, err
 	}
-	out := side{name: ours, readiness: fmt.Sprintf(`count(
+	out := side{name: ours, page: `severity="page"`, readiness: fmt.Sprintf(`count(
 	  (bellwether:sli_bad:bool{sli=%[1]q} == 0) and on (cluster) (bellwether:sli_bad:bool{sli=%[2]q} == 0))
 	* count(count by (sli) (bellwether:slo_threshold:ratio{sli=~"%[1]s|%[2]s",tier="1h"})) / 2
 	* count(count by (sli) (bellwether:slo_guard:slices{sli=~"%[1]s|%[2]s"})) / 2`, available.sli, succeeded.sli)}
@@ -159,42 +141,6 @@ func (s *starter) policy() (string, error) {
 		return "", fmt.Errorf("build configuration: %w", err)
 	}
 	return string(text), nil
-}
-
-// startPeer has sloth's rules of one objective for each operator, a history in which all was well, and plain routing.
-func (s *starter) startPeer(ctx context.Context) (side, error) {
-	var groups []monitoringv1.RuleGroup
-	for _, r := range s.fleet.releases {
-		of, err := benchslo.SlothRules(r.operator, r.sli)
-		if err != nil {
-			return side{}, err
-		}
-		groups = append(groups, of...)
-	}
-	var keys []any
-	for _, service := range []string{byCluster, byObjective} {
-		key, err := s.events.RoutingKey(service)
-		if err != nil {
-			return side{}, err
-		}
-		keys = append(keys, key)
-	}
-	config := fmt.Sprintf(plainRouting, append([]any{s.events.URL() + pagerduty.EnqueuePath}, keys...)...)
-	interval := s.quick(scrape)
-	end := time.Now()
-	past := s.fleet.past(end.Add(-s.quick(history)), end, interval)
-	if err := os.MkdirAll(s.folder("sloth"), 0o700); err != nil {
-		return side{}, fmt.Errorf("create folder: %w", err)
-	}
-	if err := prometheus.Backfill(ctx, s.paths[build.Promtool], s.folder("sloth"), past); err != nil {
-		return side{}, err
-	}
-	// Nearly all of the hour that the first window looks back at has to be there.
-	const hour = time.Hour
-	out := side{name: "sloth", readiness: fmt.Sprintf("count((slo:sli_error:ratio_rate6h == 0) and on (cluster) "+
-		"(count_over_time({__name__=~\"%s|%s\"}[%s]) >= %d))", available.metric, succeeded.metric,
-		milliseconds(s.quick(hour)), hour/scrape*9/10)}
-	return s.run(ctx, out, groups, config)
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -29,14 +29,14 @@ var generated embed.FS
 // Operators is how many operators the peers' rules are for.
 const Operators = 30
 
-// Versions of the peers.
+// Versions of the peers whose rules there are.
 const (
-	slothVersion = "v0.16.0"
-	pyrraVersion = "v0.10.1"
+	SlothVersion = "v0.16.0"
+	PyrraVersion = "v0.10.1"
 )
 
 // versions of the peers, and of ways to use them.
-var versions = map[string]string{sloth: slothVersion, slothFleet: slothVersion, pyrra: pyrraVersion}
+var versions = map[string]string{sloth: SlothVersion, slothFleet: SlothVersion, pyrra: PyrraVersion}
 
 func peerFile(peer string) string { return peer + "-" + versions[peer] + ".rules.yaml.gz" }
 
@@ -78,15 +78,28 @@ func peerRules(peer string, operators int) ([]monitoringv1.RuleGroup, error) {
 // SlothRules are sloth's rules for one objective of an operator: fleet.Operator of less than Operators, and the name of
 // an SLI in sloth's rules. A page has the labels cluster, sloth_id, sloth_service, sloth_slo and sloth_severity.
 func SlothRules(operator, sli string) ([]monitoringv1.RuleGroup, error) {
-	groups, err := peerRules(sloth, Operators)
+	return rulesOf(sloth, operator, sli, func(group string) bool {
+		return strings.HasSuffix(group, "-"+operator+"-"+sli)
+	})
+}
+
+// PyrraRules are pyrra's rules for one objective of an operator, named as for SlothRules. A page has the labels cluster,
+// operator, slo, short, long and exhaustion, and severity="critical".
+func PyrraRules(operator, sli string) ([]monitoringv1.RuleGroup, error) {
+	return rulesOf(pyrra, operator, sli, func(group string) bool {
+		return strings.TrimSuffix(group, "-increase") == operator+"-"+sli
+	})
+}
+
+// rulesOf are a peer's groups of an objective of an operator, which are those that isOf selects by their names.
+func rulesOf(peer, operator, sli string, isOf func(group string) bool) ([]monitoringv1.RuleGroup, error) {
+	groups, err := peerRules(peer, Operators)
 	if err != nil {
 		return nil, err
 	}
-	groups = slices.DeleteFunc(groups, func(g monitoringv1.RuleGroup) bool {
-		return !strings.HasSuffix(g.Name, "-"+operator+"-"+sli)
-	})
+	groups = slices.DeleteFunc(groups, func(g monitoringv1.RuleGroup) bool { return !isOf(g.Name) })
 	if len(groups) == 0 {
-		return nil, fmt.Errorf("read rules of %s: there are none of %s for %s", sloth, sli, operator)
+		return nil, fmt.Errorf("read rules of %s: there are none of %s for %s", peer, sli, operator)
 	}
 	return groups, nil
 }

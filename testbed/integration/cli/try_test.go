@@ -115,7 +115,8 @@ func interruptTrial(t *testing.T, h *hub) {
 	})
 	must(t, c.Process.Signal(syscall.SIGINT))
 	_ = c.Wait() // an exit code is no error here
-	if code := c.ProcessState.ExitCode(); code != 1 || !strings.Contains(out.String(), "Interrupted. Removing") {
+	if code := c.ProcessState.ExitCode(); code != 130 || !strings.Contains(out.String(), "Interrupted. Removing") ||
+		!strings.HasSuffix(out.String(), "\ninterrupted\n") {
 		t.Errorf("it ends with %d and says\n%s", code, &out)
 	}
 }

@@ -4,8 +4,6 @@
 package bundle
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/build"
@@ -376,17 +373,11 @@ func FromFolder(dir string) (*bundles.Bundle, error) {
 // fromStream reads documents one by one: in a stream they share no file, which
 // a rule would object to.
 func fromStream(text []byte) (*bundles.Bundle, error) {
-	var manifests [][]byte
-	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return fromManifests(manifests)
-		}
-		if err != nil {
-			return nil, BundleError(fmt.Errorf("%w: split documents: %w", bundles.ErrNotBundle, err))
-		}
-		manifests = append(manifests, document)
+	b, err := bundles.FromStream(text)
+	if err != nil {
+		return nil, BundleError(err)
 	}
+	return b, nil
 }
 
 func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {
@@ -401,8 +392,7 @@ func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {
 func BundleError(err error) error {
 	switch {
 	case errors.Is(err, bundles.ErrSyntax):
-		return exit.Hint(err, "correct the YAML of that file; lines that the parser names count from the beginning "+
-			"of the document")
+		return exit.Hint(err, "correct the YAML of that file")
 	case errors.Is(err, bundles.ErrVersion):
 		return exit.Hint(err, "write spec.version as X.Y.Z, for example 1.2.0, without a leading v")
 	case errors.Is(err, bundles.ErrNotBundle):

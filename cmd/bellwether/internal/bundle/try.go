@@ -166,7 +166,6 @@ func (a *app) tryBundle(ctx context.Context, f *bundleTry, bundle string) error 
 	a.configure(f, &o)
 	a.Warn("Trying %s on the cluster %s.\n", o.Bundle.Bundle.Name, o.Config.Host)
 	a.CleansUp.Store(true)
-	defer a.CleansUp.Store(false)
 	ended := context.AfterFunc(ctx, func() {
 		a.Warn("Interrupted. Removing what was created; interrupt again to leave it there.\n")
 	})

@@ -460,7 +460,7 @@ func (a *app) importLadder(ctx context.Context, access *registry.Flags, file *la
 	if err != nil {
 		return err
 	}
-	p, err := catalogs.ReadPackageWith(files, file.Ladder.Package)
+	p, err := catalogs.ReadPackageToImport(files, file.Ladder.Package)
 	progress.Stop()
 	if err != nil {
 		return fmt.Errorf("read %s: %w", from, registry.WithHint(err))
@@ -481,7 +481,7 @@ func (a *app) importAll(ctx context.Context, f *ladderInit, dir string) error {
 	if err != nil {
 		return err
 	}
-	packages, invalid, err := catalogs.ReadValidGraphs(files)
+	packages, invalid, err := catalogs.ReadGraphsToImport(files)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", f.from, registry.WithHint(err))
 	}

@@ -7,16 +7,19 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	xterm "golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -69,8 +72,10 @@ type Env struct {
 	// connected is called with the hub's client by a command that reads; nil for others.
 	connected func(*hub.Client)
 	// CleansUp is set by a command that removes what it made when it is interrupted. It is not
-	// ended before it has done so, unless it is interrupted again.
+	// ended before it has done so, unless it is interrupted again. It stays set, so that Interrupted knows.
 	CleansUp atomic.Bool
+	// progress is the line that is shown now.
+	progress atomic.Pointer[Progress]
 
 	// clients has the *prometheus.Client of each endpoint that a command has asked.
 	clients sync.Map
@@ -186,10 +191,30 @@ func OnlyHolds(c *cobra.Command) {
 			return nil
 		}
 		advice := "see `" + c.CommandPath() + " --help`"
-		c.SuggestionsMinimumDistance = 2
-		if similar := c.SuggestionsFor(args[0]); len(similar) > 0 {
-			advice = "did you mean `" + c.CommandPath() + " " + similar[0] + "`?"
+		if near := nearestCommand(c, args[0]); near != "" {
+			advice = "did you mean `" + c.CommandPath() + " " + near + "`?"
 		}
 		return exit.Hintf(advice, "there is no command `%s %s`", c.CommandPath(), args[0])
 	}
+}
+
+// nearestCommand is the child of a command whose name was probably meant: the shortest one that begins so, or else the
+// one with the fewest edits; empty if none is near.
+func nearestCommand(c *cobra.Command, typed string) string {
+	c.SuggestionsMinimumDistance = 2
+	typed = strings.ToLower(typed)
+	similar := c.SuggestionsFor(typed) // by their names, not the nearest first
+	if len(similar) == 0 {
+		return ""
+	}
+	return slices.MinFunc(similar, func(a, b string) int {
+		begins := func(name string) int {
+			if strings.HasPrefix(name, typed) {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(begins(a)-begins(b), levenshtein.ComputeDistance(typed, a)-levenshtein.ComputeDistance(typed, b),
+			strings.Compare(a, b))
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/internal/interrupt"
 )
 
 // Exit prints an error as one sentence with a hint and returns the exit code. It is not
@@ -29,6 +30,22 @@ func (a *Env) Exit(err error) int {
 		return code
 	}
 	return max(code, a.report(fmt.Errorf("write the output: %w", failed)))
+}
+
+// Interrupted says in one word that an interrupt ended the command, and returns the exit code. Whatever the command
+// returns then follows from the interrupt, but where it cleans up: what it could not remove is said before.
+func (a *Env) Interrupted(err error) int {
+	a.progress.Load().Stop()
+	if err != nil && a.CleansUp.Load() {
+		if message, _ := a.explain(err); message != interrupt.Word {
+			a.report(err)
+		}
+	}
+	if _, isTerminal := TerminalWidth(a.Streams.ErrOut); isTerminal {
+		a.Warn("\n") // the terminal has shown ^C on the line of the cursor
+	}
+	a.Warn("%s\n", interrupt.Word)
+	return interrupt.Status
 }
 
 // report prints an error, and returns the exit code for it.
@@ -96,7 +113,7 @@ func (a *Env) explain(err error) (message, advice string) {
 	var address *url.Error
 	switch {
 	case errors.Is(err, context.Canceled):
-		return "interrupted", ""
+		return interrupt.Word, ""
 	case meta.IsNoMatchError(err) || strings.Contains(err.Error(), "no matches for kind"):
 		return "this cluster is not a Bellwether hub: it does not serve the API bellwether.dev/v1alpha1",
 			fmt.Sprintf("select the hub with --kubeconfig or --context, or install the hub on this cluster "+

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
 func TestExplainKnowsInterrupts(t *testing.T) {
@@ -56,5 +57,35 @@ func TestUnreachableHubIsNamed(t *testing.T) {
 		if got, advice := a.explain(err); got != want || advice == "" {
 			t.Errorf("got %q (%s), want %q", got, advice, want)
 		}
+	}
+}
+
+// TestInterrupted: a command that was interrupted says one word, but for what it could not remove.
+func TestInterrupted(t *testing.T) {
+	canceled := fmt.Errorf("list clusters: %w", context.Canceled)
+	for name, tc := range map[string]struct {
+		err      error
+		cleansUp bool
+		says     string
+	}{
+		"it ended well":                     {},
+		"it was canceled":                   {err: canceled},
+		"a library has its own words":       {err: errors.New("rate: Wait(n=1) would exceed context deadline")},
+		"it has an exit code":               {err: &exit.CodeError{Code: 4, Text: "not ended"}},
+		"it has removed what it made":       {err: canceled, cleansUp: true},
+		"it says that it has been canceled": {err: exit.Hint(errors.New("interrupted"), "all is gone"), cleansUp: true},
+		"it has left something": {err: exit.Hint(fmt.Errorf("silence a could not be deleted: %w", context.Canceled),
+			"delete it"), cleansUp: true, says: "Error: silence a could not be deleted: context canceled\n" +
+			"Hint:  delete it\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streams, _, out, complaints := genericiooptions.NewTestIOStreams()
+			a := NewEnv("bellwether", streams)
+			a.CleansUp.Store(tc.cleansUp)
+			code := a.Interrupted(tc.err)
+			if got := complaints.String(); code != 130 || got != tc.says+"interrupted\n" || out.Len() > 0 {
+				t.Errorf("it ends with %d and says %q and %q", code, out, got)
+			}
+		})
 	}
 }

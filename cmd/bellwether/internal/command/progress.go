@@ -44,6 +44,7 @@ func (a *Env) Progress(doing string) *Progress {
 	}
 	ticker := time.NewTicker(progressEvery)
 	p := newProgress(rawOf(a.Streams.ErrOut), width, doing, time.Now())
+	a.progress.Store(p)
 	go func() {
 		defer ticker.Stop()
 		p.run(ticker.C)
@@ -51,7 +52,12 @@ func (a *Env) Progress(doing string) *Progress {
 	return p
 }
 
+// newProgress takes the width that a terminal reports. One that reports none, as serial consoles and some containers
+// do, has the default width.
 func newProgress(out io.Writer, width int, doing string, start time.Time) *Progress {
+	if width <= 0 {
+		width = term.DefaultWidth
+	}
 	return &Progress{out: out, width: width, doing: doing, start: start, stop: make(chan struct{}),
 		ended: make(chan struct{})}
 }

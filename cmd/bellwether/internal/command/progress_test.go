@@ -51,6 +51,16 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestProgressWithoutWidth has a terminal that reports 0 columns.
+func TestProgressWithoutWidth(t *testing.T) {
+	start := time.Date(2026, time.November, 21, 0, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	newProgress(&out, 0, "reading the catalog", start).show(start.Add(2 * time.Second))
+	if want := clearLine + "reading the catalog (2s)"; out.String() != want {
+		t.Errorf("it shows %q, want %q", out.String(), want)
+	}
+}
+
 func TestNoProgressWithoutTerminal(t *testing.T) {
 	streams, _, out, complaint := genericiooptions.NewTestIOStreams()
 	p := NewEnv("bellwether", streams).Progress("compiling")

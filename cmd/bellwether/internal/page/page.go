@@ -7,6 +7,7 @@ package page
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -157,8 +158,10 @@ func (a *app) readFiles(files []string) ([]v1alpha1.PagingPolicy, error) {
 func decode(in io.Reader, namespace string) ([]v1alpha1.PagingPolicy, error) {
 	var out []v1alpha1.PagingPolicy
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
-	for {
+	line := 1
+	for next := 1; ; line = next {
 		text, err := documents.Read()
+		next += bytes.Count(text, []byte("\n")) + 1 // the separator
 		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
@@ -166,14 +169,16 @@ func decode(in io.Reader, namespace string) ([]v1alpha1.PagingPolicy, error) {
 			return nil, err
 		}
 		var head metav1.TypeMeta
-		if err := untrusted.Unmarshal(text, &head); err != nil {
+		err = untrusted.AtLine(line, text, func(text []byte) error { return untrusted.Unmarshal(text, &head) })
+		if err != nil {
 			return nil, err
 		}
 		if head.Kind != "PagingPolicy" {
 			continue
 		}
 		var p v1alpha1.PagingPolicy
-		if err := untrusted.UnmarshalStrict(text, &p); err != nil {
+		err = untrusted.AtLine(line, text, func(text []byte) error { return untrusted.UnmarshalStrict(text, &p) })
+		if err != nil {
 			return nil, err
 		}
 		if p.Namespace == "" {

@@ -93,6 +93,7 @@ func TestLint(t *testing.T) {
 	)
 	wants(t, h.Run(t, "page", "lint", file(t, strings.Replace(teamPolicy, "pages:", "pagse:", 1))), 1, "pagse")
 	wants(t, h.Run(t, "page", "lint", file(t, "kind: ConfigMap\n")), 1, "has no PagingPolicy")
+	wants(t, h.Run(t, "page", "lint", file(t, "kind: ConfigMap\n---\nkind: A\nspec: b: c\n")), 1, "line 4")
 
 	for from, to := range map[string]string{
 		"[oncall]":   "[oncall, typo]",

@@ -1,61 +1,44 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package root
+package root_test
 
 import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/root"
 )
 
-// A command that does not look at its context ends all the same, and one that ends in time exits by itself.
+// TestInterrupt interrupts a server.
 func TestInterrupt(t *testing.T) {
-	exits := make(chan int, 2)
-	interrupt := func() {
-		t.Helper()
-		if err := syscall.Kill(syscall.Getpid(), syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+	catalog := t.TempDir()
+	err := os.WriteFile(filepath.Join(catalog, "catalog.json"), []byte(catalogtest.Graph("echo", "1.0.0")), 0o600)
+	if err != nil {
+		t.Fatal(err)
 	}
-	never, always := func() bool { return false }, func() bool { return true }
-	ctx, stop := interruptible(time.Millisecond, never, func(code int) { exits <- code })
-	interrupt()
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Minute):
-		t.Fatal("the interrupt did not end the context")
+	reader, writer := io.Pipe()
+	var complaints bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- root.Main([]string{"bellwether", "catalog", "serve", catalog, "--addr", "127.0.0.1:0"},
+			genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: writer, ErrOut: &complaints})
+	}()
+	if _, err := bufio.NewReader(reader).ReadString('\n'); err != nil { // it serves
+		t.Fatal(err)
 	}
-	select {
-	case code := <-exits:
-		if code != interrupted {
-			t.Errorf("it exits with %d", code)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the process goes on after an interrupt")
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGINT); err != nil {
+		t.Fatal(err)
 	}
-	stop()
-	if ctx, stop = interruptible(time.Hour, never, func(code int) { exits <- code }); ctx.Err() != nil {
-		t.Error("a new command begins interrupted")
-	}
-	interrupt()
-	<-ctx.Done()
-	stop()
-	if len(exits) > 0 {
-		t.Error("the process exits although the command ended")
-	}
-
-	ctx, stop = interruptible(0, always, func(code int) { exits <- code })
-	defer stop()
-	interrupt()
-	<-ctx.Done()
-	if len(exits) > 0 {
-		t.Error("the process exits before the command has removed what it made")
-	}
-	interrupt()
-	select {
-	case <-exits:
-	case <-time.After(time.Minute):
-		t.Fatal("a second interrupt does not end the process")
+	if got := <-code; got != 130 || complaints.String() != "interrupted\n" {
+		t.Errorf("it ends with %d and says %q", got, complaints.String())
 	}
 }

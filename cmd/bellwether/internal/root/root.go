@@ -7,8 +7,6 @@ package root
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -35,6 +33,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/slo"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/supportbundle"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/why"
+	"github.com/bellwether-dev/bellwether/cmd/internal/interrupt"
 	"github.com/bellwether-dev/bellwether/version"
 )
 
@@ -42,55 +41,21 @@ import (
 // program's path.
 func Main(args []string, streams genericiooptions.IOStreams) int {
 	a := command.NewEnv(args[0], streams)
-	ctx, stop := interruptible(interruptGrace, a.CleansUp.Load, os.Exit)
-	defer stop()
+	signals := interrupt.Watch(interrupt.Options{Grace: interruptGrace, CleansUp: a.CleansUp.Load,
+		Say: func() { a.Interrupted(nil) }, Exit: os.Exit})
+	defer signals.Stop()
 	root := New(a)
 	root.SetArgs(args[1:])
-	return a.Exit(root.ExecuteContext(ctx))
-}
-
-const (
-	// interruptGrace is how long a command may take to end after an interrupt. What commands write is complete or not
-	// there at all, however they end.
-	interruptGrace = 900 * time.Millisecond
-	// interrupted is the exit status of a command that did not end by itself: 128 and the number of SIGINT.
-	interrupted = 130
-)
-
-// interruptible returns a context that ends with an interrupt or SIGTERM. The process exits if the command has
-// not ended a while after an interrupt, or with the second signal: parsing, and reading from a terminal, do not
-// look at the context. While cleansUp says so, only the second signal ends it. Whoever sends SIGTERM, such as a
-// kubelet, decides on their own how long to wait, so that a server answers what it was asked. The function that it
-// returns ends all of this.
-func interruptible(grace time.Duration, cleansUp func() bool, exit func(int)) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals, done := make(chan os.Signal, 2), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		var over <-chan time.Time
-		select {
-		case <-done:
-			return
-		case s := <-signals:
-			cancel()
-			if s == os.Interrupt && !cleansUp() {
-				over = time.After(grace)
-			}
-		}
-		select {
-		case <-done:
-		case <-signals:
-			exit(interrupted)
-		case <-over:
-			exit(interrupted)
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(done)
-		cancel()
+	err := root.ExecuteContext(signals.Context())
+	if signals.Interrupted() {
+		return a.Interrupted(err)
 	}
+	return a.Exit(err)
 }
+
+// interruptGrace is how long a command may take to end after an interrupt. What commands write is complete or not there
+// at all, however they end.
+const interruptGrace = 900 * time.Millisecond
 
 const rootLong = `Bellwether manages the operators of a fleet of Kubernetes clusters.
 
@@ -99,8 +64,9 @@ context in your kubeconfig. Use --kubeconfig and --context to choose another one
 Commands that only read and write files and registries do not have these flags.
 
 Exit codes:
-  0  success
-  1  an error
+  0    success
+  1    an error
+  130  interrupted, with Ctrl-C
 
 Some commands have more exit codes. Their help lists them.`
 
