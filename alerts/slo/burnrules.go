@@ -220,7 +220,7 @@ func (s Set) releaseRules(requests requestSLIs) []monitoringv1.Rule {
 	return []monitoringv1.Rule{
 		record(now, aggregate("count", releaseLabels, fmt.Sprintf("\n  %s\n  unless on (cluster) %s\n",
 			aggregate("group", clusterReleaseLabels, fmt.Sprintf("\n  %s\n  or %s\n", requests.badNow(`version!=""`),
-				badOnMost())), series.SLOClusterBurn))),
+				badOnMost(s.Blame))), series.SLOClusterBurn))),
 		record(series.SLOReleaseBurn, fmt.Sprintf("%s\nand %s (\n  %s\n  or %s %s\n)",
 			aggregate("max", releaseLabels, paging), on(releaseLabels), begins, on(releaseLabels), lasts),
 			series.Severity, series.Page),

@@ -30,7 +30,7 @@ func TestSimulate(t *testing.T) {
 			continue
 		}
 		// A slice more than the formula, spread by the ratio; or the guard's three, or five that are apart.
-		latest := math.Max((tm.Formula*tm.Ratio+1)/tm.Ratio, guardScrapes/tm.Ratio) + 1
+		latest := math.Max((tm.Formula*tm.Ratio+1)/tm.Ratio, float64(guardScrapes(Guard))/tm.Ratio) + 1
 		if tm.Detected < tm.Formula || tm.Detected > latest {
 			t.Errorf("tier %s at %v: detected after %v, formula %v", tm.Tier, tm.Ratio, tm.Detected, tm.Formula)
 		}
