@@ -48,13 +48,16 @@ func TestOwnSLIsVanish(t *testing.T) {
 	absent := both("BellwetherSLIAbsent", "ticket")
 	run(t, set,
 		story("for ever", "1x500", " stale",
-			testExpr{Expr: failing, At: "85m", Samples: both("BellwetherOperatorSLOBurn", "page")},
+			testExpr{Expr: failing, At: "80m", Samples: both("BellwetherOperatorSLOBurn", "page")},
 			testExpr{Expr: failing, At: "115m", Samples: absent},
 			testExpr{Expr: lasts, At: "250m", Samples: []testSample{{`{sli="requests"}`, 180},
 				{`{sli="healthy"}`, 180}}},
 			testExpr{Expr: failing, At: "400m", Samples: absent}),
 		story("for some minutes", "1x500", " stale _x8 Vx400",
-			testExpr{Expr: failing, At: "95m"}, testExpr{Expr: failing, At: "200m"}),
+			// All requests of 6 hours were these, so that their burn rate is also that of the tier 6h.
+			testExpr{Expr: failing, At: "95m", Samples: []testSample{
+				alert("BellwetherOperatorSLOBurn", "page", "requests")}},
+			testExpr{Expr: failing, At: "115m"}, testExpr{Expr: failing, At: "200m"}),
 		story("for hours", "1x500", " stale _x130 Vx200",
 			testExpr{Expr: failing, At: "195m", Samples: absent}, testExpr{Expr: failing, At: "230m"}),
 		story("with the operator", "1x80 stale", " stale",
