@@ -163,8 +163,8 @@ func operatorControllers() []panel {
 			description: "The share of failed reconciles in the namespaces of the chosen operators: the 10 worst " +
 				"controllers. Above 10 % their slices are bad: their own logs say why.",
 			queries: []query{{most(10, theirs("sum by (cluster, namespace, controller) ("+
-				rated(of(series.ReconcileErrorsTotal))+")\n/\nsum by (cluster, namespace, controller) ("+
-				rated(of(series.ReconcileTotal))+")")),
+				rated(ofPods(series.ReconcileErrorsTotal))+")\n/\nsum by (cluster, namespace, controller) ("+
+				rated(ofPods(series.ReconcileTotal))+")")),
 				"{{cluster}} {{namespace}} {{controller}}"}},
 		},
 		{
@@ -174,8 +174,8 @@ func operatorControllers() []panel {
 				"that API servers could not make: the 10 worst of each. Above 1 % users cannot write objects of this " +
 				"operator, or nobody checks them: treat it as an outage.",
 			queries: []query{{most(10, theirs("sum by (cluster, namespace, webhook) ("+
-				rated(of(series.WebhookRequestsTotal, `code=~"5.."`))+")\n/\nsum by (cluster, namespace, webhook) ("+
-				rated(of(series.WebhookRequestsTotal))+")")),
+				rated(ofPods(series.WebhookRequestsTotal, `code=~"5.."`))+
+				")\n/\nsum by (cluster, namespace, webhook) ("+rated(ofPods(series.WebhookRequestsTotal))+")")),
 				"{{cluster}} {{namespace}} {{webhook}}"},
 				{most(10, notCalled()), "{{cluster}} {{name}} not called"}},
 		},

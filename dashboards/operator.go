@@ -193,6 +193,13 @@ func absences() panel {
 	}
 }
 
+// ofPods selects what the pods of the chosen operators export. What names no operator is selected too: theirs keeps
+// what is in their namespaces.
+func ofPods(metric string, matchers ...string) string {
+	return of(metric, append([]string{`operator_namespace=~"$operator_namespace|"`, `operator=~"$operator|"`},
+		matchers...)...)
+}
+
 // theirs keeps what was scraped from the chosen operators' namespaces.
 func theirs(expr string) string {
 	return expr + "\nand on (cluster, namespace) " + of(series.OperatorInfo)
@@ -317,15 +324,15 @@ func reconcileSignals() []panel {
 			none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.1}},
 			description: "The share of reconciles that returned an error, on the 10 worst clusters; above 10 % the " +
 				"slice is bad. The operator's log has the errors.",
-			queries: []query{{most(10, theirs(byNamespace(rated(of(series.ReconcileErrorsTotal)))+
-				"\n/ "+byNamespace(rated(of(series.ReconcileTotal))))), "{{cluster}}"}},
+			queries: []query{{most(10, theirs(byNamespace(rated(ofPods(series.ReconcileErrorsTotal)))+
+				"\n/ "+byNamespace(rated(ofPods(series.ReconcileTotal))))), "{{cluster}}"}},
 		},
 		{
 			title: "Queue depth", draw: timeSeries, width: 8, height: 8, unit: units.Short,
 			none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 10}},
 			description: "Work that waits in the operator's queues: the 10 longest queues. More than 10 items for " +
 				"ten minutes is bad: slow or failing calls to the API server are the usual cause.",
-			queries: []query{{most(10, theirs("max by (cluster, namespace, name) ("+of(series.QueueDepth)+")")),
+			queries: []query{{most(10, theirs("max by (cluster, namespace, name) ("+ofPods(series.QueueDepth)+")")),
 				"{{cluster}} {{name}}"}},
 		},
 		{
@@ -333,8 +340,8 @@ func reconcileSignals() []panel {
 			minimum: zero(), levels: anyIsBad(), decimals: zero(),
 			description: "How many reconciles panicked within 15 minutes, on the 10 worst clusters. One is a bug in " +
 				"the operator: send its log to whoever makes it.",
-			queries: []query{{most(10, theirs("round("+byNamespace(increased(of(series.ReconcilePanicsTotal)))+")")),
-				"{{cluster}}"}},
+			queries: []query{{most(10, theirs("round("+
+				byNamespace(increased(ofPods(series.ReconcilePanicsTotal)))+")")), "{{cluster}}"}},
 		},
 	}
 }

@@ -159,7 +159,7 @@ func canary() []panel {
 			"and on (%[2]s, release) max by (%[2]s, release) (%[4]s)\n)", which, operatorLabels,
 			of(series.OperatorInfo), of(series.RolloutInfo))
 		part := func(metric string) string {
-			return "sum(sum by (cluster, namespace) (" + rated(of(metric)) + ")\nand on (cluster, namespace) " +
+			return "sum(sum by (cluster, namespace) (" + rated(ofPods(metric)) + ")\nand on (cluster, namespace) " +
 				of(series.OperatorInfo) + info + ")"
 		}
 		return part(series.ReconcileErrorsTotal) + "\n/\n" + part(series.ReconcileTotal)

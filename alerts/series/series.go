@@ -203,8 +203,9 @@ const (
 )
 
 // Series of the operators themselves: controller-runtime and client-go. They are
-// scraped with Cluster and Namespace, and rules join them with OperatorInfo on
-// these two.
+// scraped with Cluster and Namespace. Where they have OperatorNamespace and Operator too, as
+// from the PodMonitors of agents, they are that operator's, if OperatorInfo has it in that
+// namespace; else they are those of the only operator of the namespace.
 const (
 	ReconcileTotal       = "controller_runtime_reconcile_total"
 	ReconcileErrorsTotal = "controller_runtime_reconcile_errors_total"
@@ -268,6 +269,9 @@ const (
 	// SLIBadConfirmed is, for each sample of SLIBadVersion of an SLI that looks at gauges of
 	// the agent, 1 if the two newest scrapes were bad, and 0 if only the newest one was.
 	SLIBadConfirmed = "bellwether:sli_bad_confirmed:slice"
+	// OperatorAlone is 1 for each operator that is the only one in a Namespace of a cluster. What
+	// is scraped there and names no operator is its.
+	OperatorAlone = "bellwether:operator_alone:bool"
 	// SlicesRecorded is when slices of a cluster were made, with their Schema.
 	SlicesRecorded = "bellwether:slices_recorded:timestamp"
 	// SliceLag is how old the newest slices of a cluster are, in seconds.
@@ -459,6 +463,8 @@ func Recorded() []Series {
 		{SLIRequestsSum, "gauge", cluster(), "Requests of a window, where the budget counts requests."},
 		{SLIBadVersion, "gauge", cluster(Version, Release), "Bad slices by the version and release that ran."},
 		{SLIBadConfirmed, "gauge", cluster(Version, Release), "Whether the two newest scrapes of a bad slice were."},
+		{OperatorAlone, "gauge", append([]string{Cluster}, OfOperator(Namespace)...),
+			"1 for each operator that is the only one in a namespace of a cluster."},
 		{SlicesRecorded, "gauge", []string{Cluster, Schema},
 			"When slices of a cluster were made, with the version of their schema."},
 		{SliceLag, "gauge", []string{Cluster}, "How old the newest slices of a cluster are, in seconds."},

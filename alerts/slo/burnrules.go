@@ -73,7 +73,8 @@ func selectTiers(tiers []Tier, severity string) string {
 
 // versionRules sum the bad slices of a tier's windows by version, and record the
 // burn rates that are above its threshold.
-func versionRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
+func (s Set) versionRules(t Tier) []monitoringv1.Rule {
+	requests := s.requestSLIs()
 	var rules []monitoringv1.Rule
 	if len(requests) > 0 {
 		rules = sums(t, series.SLIRequestsSum, func(w time.Duration) string {
@@ -86,8 +87,8 @@ func versionRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
 	enough := guarded(t, series.SLIBadVersionSum, clusterReleaseLabels, confirmedLately())
 	burn := requests.enough(exceeded(t, series.SLIBadVersionSum, enough), clusterReleaseLabels,
 		series.SLIBadVersionSum, t)
-	return append(rules, record(series.SLOVersionBurn, untilHeard(burn, series.SLOVersionBurn, clusterReleaseLabels, t),
-		series.Tier, t.Name))
+	return append(rules, record(series.SLOVersionBurn, untilHeard(burn, series.SLOVersionBurn, clusterReleaseLabels, t)+
+		s.untilMeasured(series.SLOVersionBurn, clusterReleaseLabels, t), series.Tier, t.Name))
 }
 
 // clusterRules do that with the slices that no release and no cluster is blamed
@@ -108,14 +109,14 @@ func (s Set) clusterRules(t Tier) []monitoringv1.Rule {
 	burn := fmt.Sprintf("%s\nunless %s min_over_time(%s[%s]) == 0", requests.enough(exceeded(t,
 		series.SLIBadClusterSum, enough), budgetLabels, series.SLIBadClusterSum, t), on(budgetLabels),
 		series.SLIBadCluster, duration(t.Short))
-	return append(rules, record(series.SLOBurn, untilHeard(burn, series.SLOBurn, budgetLabels, t), series.Tier,
-		t.Name))
+	return append(rules, record(series.SLOBurn, untilHeard(burn, series.SLOBurn, budgetLabels, t)+
+		s.untilMeasured(series.SLOBurn, budgetLabels, t), series.Tier, t.Name))
 }
 
 // tierGroup has the rules of a slower tier. Those of the fastest one are in the
 // group that records slices.
 func (s Set) tierGroup(t Tier) monitoringv1.RuleGroup {
-	return group("burn-"+t.Name, t.Interval, append(versionRules(t, s.requestSLIs()), s.clusterRules(t)...)...)
+	return group("burn-"+t.Name, t.Interval, append(s.versionRules(t), s.clusterRules(t)...)...)
 }
 
 // leastSum is how many slices of a tier's long window may be bad before any objective
@@ -175,6 +176,16 @@ func untilHeard(expr, name, identity string, t Tier) string {
 		on(identity), last, series.ClusterSilent, on(identity), last, series.ClusterMeasured, series.FleetClusters)
 }
 
+// untilMeasured keeps what a tier recorded of own SLIs that have lost their series, until there is an alert about that.
+func (s Set) untilMeasured(name, identity string, t Tier) string {
+	own := s.ownSLIs()
+	if own == "" {
+		return ""
+	}
+	return fmt.Sprintf("\nor %s (%s{tier=%q,%s} unless %[5]s %[6]s and %[5]s present_over_time(%[6]s{%[4]s}[%[7]s]))",
+		on(identity), name, t.Name, own, on(budgetLabels), series.SLIBad, duration(vanishedHold))
+}
+
 // clusterBlame blames a cluster if several of its operators are bad at the same
 // time and one of them at least calls for a page. SLIs that never page do not
 // count: a container that reached its memory limit is not its cluster's fault.
@@ -220,7 +231,7 @@ func (s Set) releaseRules(requests requestSLIs) []monitoringv1.Rule {
 	return []monitoringv1.Rule{
 		record(now, aggregate("count", releaseLabels, fmt.Sprintf("\n  %s\n  unless on (cluster) %s\n",
 			aggregate("group", clusterReleaseLabels, fmt.Sprintf("\n  %s\n  or %s\n", requests.badNow(`version!=""`),
-				badOnMost())), series.SLOClusterBurn))),
+				badOnMost(s.Blame))), series.SLOClusterBurn))),
 		record(series.SLOReleaseBurn, fmt.Sprintf("%s\nand %s (\n  %s\n  or %s %s\n)",
 			aggregate("max", releaseLabels, paging), on(releaseLabels), begins, on(releaseLabels), lasts),
 			series.Severity, series.Page),

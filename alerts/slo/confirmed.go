@@ -100,27 +100,29 @@ func confirmedAlone() string {
 }
 
 // badOnMost are the bad slices of versions that are bad on most of their clusters, while
-// the failure is too young for Guard slices.
-func badOnMost() string {
+// the failure is too young for Guard slices. As many clusters as it takes to blame any version
+// have to be confirmed: one bad scrape on a second cluster is no failure of the release.
+func badOnMost(blame Blame) string {
 	bad := fmt.Sprintf("%s{version!=\"\",%s}", series.SLIBadVersion, confirmedSLIs())
-	return fmt.Sprintf("%[1]s\n  and %[2]s (%[3]s >= %[4]s %[5]s * %[6]s)\n  unless %[2]s %[7]s > %[8]s", bad,
-		on(releaseLabels), aggregate("count", releaseLabels, bad), ofVersion, badNowConfirmed, running,
-		sum(series.SLIBadVersionSum, fastest().Short), number(Guard-0.5))
+	return fmt.Sprintf("%[1]s\n  and %[2]s (%[3]s >= %[4]s %[5]s * %[6]s)\n  and %[2]s %[7]s >= %[8]d\n  "+
+		"unless %[2]s %[9]s > %[10]s", bad, on(releaseLabels), aggregate("count", releaseLabels, bad), ofVersion,
+		badNowConfirmed, running, aggregate("count", releaseLabels, series.SLIBadConfirmed+" > 0"),
+		blame.defaulted().Clusters, sum(series.SLIBadVersionSum, fastest().Short), number(Guard-0.5))
 }
 
-// guardScrapes is how many bad scrapes Guard slices of a page need at least, where each
-// slice looks at two of them. Single bad scrapes that are apart are soon three in 6 hours.
-const guardScrapes = 2*Guard - 1
+// guardScrapes is how many bad scrapes it takes at least where so many slices have to be bad,
+// each of which looks at two of them. Single bad scrapes that are apart are soon three in 6 hours.
+func guardScrapes(slices int) int { return 2*slices - 1 }
 
 // guarded is the condition that enough slices of a tier's long window are bad. For the
 // fastest tier one that is confirmed is enough.
 func guarded(t Tier, prefix, identity, confirmed string) string {
 	long := sum(prefix, t.Long)
 	enough := fmt.Sprintf("%s > %s %s", long, ofSLO, series.SLOGuard)
-	if t.Severity == series.Page {
+	if t.looksAtScrapes() {
 		enough = fmt.Sprintf("(%[1]s unless %[2]s (\n    %[3]s{%[4]s} + %[2]s group_left () %[5]s < %[6]s\n  ))",
 			enough, on(identity), long, confirmedSLIs(), aggregate("sum", identity, fmt.Sprintf("sum_over_time(%s[%s])",
-				series.SLIBadConfirmed, duration(t.Long))), number(guardScrapes-0.5))
+				series.SLIBadConfirmed, duration(t.Long))), number(float64(guardScrapes(Guard))-0.5))
 	}
 	if t != fastest() {
 		return enough

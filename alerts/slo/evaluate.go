@@ -128,7 +128,7 @@ func (j Judge) tier(t Tier, timeline []Slice) []bool {
 		inLong := bad[i+1] - bad[max(0, i+1-long)]
 		inShort := bad[i+1] - bad[max(0, i+1-short)]
 		scrapes := inLong + confirmed[i+1] - confirmed[max(0, i+1-long)]
-		enough := inLong >= j.Guard && (!t.looksAtScrapes() || scrapes >= 2*j.Guard-1) ||
+		enough := inLong >= j.Guard && (!t.looksAtScrapes() || scrapes >= guardScrapes(j.Guard)) ||
 			t == fastest() && confirmed[i+1] > confirmed[max(0, i+1-short)]
 		out[i] = enough && float64(inLong)/float64(long) > threshold && float64(inShort)/float64(short) > threshold
 	}

@@ -56,6 +56,11 @@ const (
 	absentWindow = 15 * time.Minute
 	absentLeast  = 5
 	absentFor    = 5 * time.Minute
+	// vanishedHold is for how long what is known of an own SLI stays after its last slice. It is longer than it takes
+	// to alert on its absence.
+	vanishedHold = 30 * time.Minute
+	// vanishedLately is how far back the last slice of an own SLI is looked for.
+	vanishedLately = time.Hour
 	// lostLeast is how many clusters have to be silent for them to be one alert, if
 	// they are more than half of the fleet.
 	lostLeast = 3
@@ -94,7 +99,8 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 		series.SLIBad+fmt.Sprintf("{sli=~%q}", strings.Join(s.expectedSLIs(), "|"))), series.ClusterMeasured)
 	for _, op := range s.Operators {
 		if own := op.ownMatcher(); own != "" {
-			missing += "\nor " + absent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own)
+			missing += "\nor " + absent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own) + "\nor " +
+				vanished(own)
 		}
 	}
 	return group("absence", 4*time.Minute, wait(rule(AlertSLIAbsent, series.Ticket, series.ScopeOperator,
@@ -108,6 +114,21 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 				"hub has no operator of that name, as where the alert names no SLI, correct the name in the " +
 				"objectives or the EndpointProbe: nothing else alerts about it.",
 		}, "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}")), absentFor))
+}
+
+// vanished are the own SLIs that are measured, but not on a cluster on which the last slice used up more than its share
+// of the budget. Of others it is not known on which clusters they have to be. The alert stays until there are slices
+// again, or the operator leaves the cluster.
+func vanished(own string) string {
+	measured := fmt.Sprintf("(count_over_time(%s%s[%s]) >= %d)", series.SLIBad, own, duration(absentWindow),
+		absentLeast)
+	failing := fmt.Sprintf("last_over_time(%s%s[%s]) > %s (1 - %s%s)", series.SLIBad, own, duration(vanishedLately),
+		ofSLO, series.SLOObjective, own)
+	alerted := aggregate("group", budgetLabels, fmt.Sprintf("last_over_time(ALERTS{alertname=%q,cluster!=\"\",%s[%s])",
+		AlertSLIAbsent, strings.TrimPrefix(own, "{"), duration(vanishedLately)))
+	return fmt.Sprintf("(%s or %s)\n  and %s %s\n  and on (cluster) %s\n  and %s %s\n  unless %s %s", failing, alerted,
+		on(installLabels), series.OperatorExpected, series.ClusterMeasured, on(objectiveLabels), measured,
+		on(budgetLabels), measured)
 }
 
 // unknownOperators are those that objectives or probes name and that are expected nowhere. Alerts about

@@ -12,19 +12,21 @@ import (
 // judgeLatency looks at the classic histogram of reconciles. Where a Prometheus
 // keeps only the native one, it looks at that.
 func judgeLatency(of operators, t Thresholds) string {
-	return ofOperator(of, fmt.Sprintf("(%s)\nor on (cluster, namespace) (%s)", classicLatency(t), nativeLatency(t)))
+	return ofOperator(of, func(from pods) string {
+		return fmt.Sprintf("(%s)\nor %s (%s)", classicLatency(from, t), on(from.labels), nativeLatency(from, t))
+	})
 }
 
-func classicLatency(t Thresholds) string {
-	total := rate(series.ReconcileTimeCount, "")
-	slow := fmt.Sprintf("(%s - %s)", total, rate(series.ReconcileTimeBucket, le(t.Duration)))
+func classicLatency(from pods, t Thresholds) string {
+	total := from.rate(series.ReconcileTimeCount)
+	slow := fmt.Sprintf("(%s - %s)", total, from.rate(series.ReconcileTimeBucket, le(t.Duration)))
 	return notOrFew(slow, t.BadShare.decimal()+" * "+total)
 }
 
 // nativeLatency estimates the slow reconciles within the bucket that has the
 // threshold. Without reconciles their fraction is not a number, and none is slow.
-func nativeLatency(t Thresholds) string {
-	all := rate(series.ReconcileTime, "")
+func nativeLatency(from pods, t Thresholds) string {
+	all := from.rate(series.ReconcileTime)
 	total := fmt.Sprintf("histogram_count(%s)", all)
 	slow := fmt.Sprintf("(%s * (histogram_fraction(%s, Inf, %s) >= 0) or 0 * %s)", total,
 		number(t.Duration.Seconds()), all, total)

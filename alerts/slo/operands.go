@@ -152,16 +152,18 @@ func (b badQuery) unlessOperands() string {
 	return fmt.Sprintf(" unless on (cluster) (%s)", strings.Join(all, " or "))
 }
 
-// without are the slices where the query gives no share: without requests, and without bad ones. If a difference has
+// without are the slices where the query gives no share: without requests, and without bad ones. A number that is not
+// finite is neither. If a difference has
 // lost its subtrahend, all requests are bad, from so many per second on, on a cluster where the SLI has been measured:
 // where it never was, the query may be wrong, and there are no slices.
 func (b badQuery) without(of Operator, sli, total string, enough float64) string {
-	out := ""
+	out, bad := "", b.sum(total)
 	if len(b.operands) > 0 {
-		out = fmt.Sprintf("\nor on (cluster) 0 * %s == 0", b.sum(total))
+		out = fmt.Sprintf("\nor on (cluster) 0 * %s == 0 unless on (cluster) 0 * %s != 0", bad, total)
 	}
 	if !b.ofAll {
-		out += fmt.Sprintf("\nor on (cluster) 0 * %s == 0%s", total, b.unlessOperands())
+		out += fmt.Sprintf("\nor on (cluster) 0 * %s == 0%s unless on (cluster) 0 * %s != 0", total, b.unlessOperands(),
+			bad)
 	}
 	if b.subtrahend == "" {
 		return out

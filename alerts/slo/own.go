@@ -117,8 +117,8 @@ func (o OwnSLI) checkSliceTarget() error {
 	return errors.Join(fmt.Errorf("%w %q: a slice needs a target", ErrSLI, o.Name), err)
 }
 
-// maxRequests is more than a cluster has in a slice. Queries of users can give anything, such as what is not a number;
-// what cannot be is not recorded, since the hub would refuse all that is sent together with it.
+// maxRequests is more than a cluster has in a slice. Queries of users can give anything, such as what is not a number
+// or infinite; what cannot be is not recorded, since the hub would refuse all that is sent together with it.
 const maxRequests = 1e12
 
 // rules record the slices, and how many requests there were if the budget counts them.
@@ -126,35 +126,58 @@ func (o OwnSLI) rules(of Operator) []monitoringv1.Rule {
 	labels := []string{series.OperatorNamespace, of.Namespace, series.Operator, of.Name, series.SLI, o.Name}
 	rules := []monitoringv1.Rule{record(series.SLIBad, o.expr(of), labels...)}
 	if o.countsRequests() {
-		rules = append(rules, record(series.SLIRequests, fmt.Sprintf("clamp(%s * %s, 0, %s) >= 0",
-			number(Step.Seconds()), o.total(), number(maxRequests)), labels...))
+		bad := parseBad(o.Bad, o.Total).sum(o.total())
+		rules = append(rules, record(series.SLIRequests, fmt.Sprintf("clamp_min(%s * %s, 0) <= %s",
+			number(Step.Seconds()), atLeast(bad, o.total()), number(maxRequests)), labels...))
 	}
 	return rules
 }
 
 func (o OwnSLI) total() string { return byCluster(o.Total) }
 
-// expr is a slice: 0 or 1, or the share of bad requests.
+// atLeast is the number of all requests, and that of bad ones where it is larger: if another counter than that of all
+// requests has them, a failure of all of them is no ratio of something to nothing.
+func atLeast(bad, total string) string {
+	return fmt.Sprintf("(%s < Inf > on (cluster) %s or on (cluster) %s)", bad, total, total)
+}
+
+// expr is a slice: 0 or 1, or the share of bad requests. An infinite number of bad requests, or an infinite share, is
+// bad. Other values that are not finite say nothing, and make no slice: 0 / 0 is a cluster without requests.
 func (o OwnSLI) expr(of Operator) string {
 	if o.Good != "" {
 		return fmt.Sprintf("max by (cluster) ((%s) != bool 1)", o.Good)
 	}
 	if o.Ratio != "" {
-		return fmt.Sprintf("clamp(avg by (cluster) (%s), 0, 1) >= 0", o.Ratio)
+		return fmt.Sprintf("avg by (cluster) (clamp((%s) > -Inf, 0, 1))", o.Ratio)
 	}
 	query, total := parseBad(o.Bad, o.Total), o.total()
 	bad := query.sum(total)
 	if o.countsRequests() {
-		return fmt.Sprintf("clamp(\n  %s\n  / (%s > 0),\n  0, 1\n) >= 0", bad, total) +
+		return fmt.Sprintf("clamp(\n  (%s > -Inf)\n  / (%s > 0 < Inf),\n  0, 1\n)", bad, atLeast(bad, total)) +
 			query.without(of, o.Name, total, 0)
 	}
 	enough := (float64(max(o.MinRequests, Guard)) - 0.5) / LookbackFor.Seconds()
-	share := fmt.Sprintf("clamp(\n  (%s >= %s)\n  / (%s >= %s),\n  0, 1\n) >= 0", bad,
-		number(few/LookbackFor.Seconds()), total, number(enough))
+	share := fmt.Sprintf("clamp(\n  (%s >= %s)\n  / (%s >= %s < Inf),\n  0, 1\n)", bad,
+		number(few/LookbackFor.Seconds()), atLeast(bad, total), number(enough))
 	if o.Method == Timeslices {
 		share += " > bool " + number((One - o.SliceTarget).Ratio())
 	}
 	return share + query.without(of, o.Name, total, enough)
+}
+
+// ownSLIs selects the own SLIs of all operators; empty if there is none.
+func (s Set) ownSLIs() string {
+	var names []string
+	for _, op := range s.Operators {
+		for _, own := range op.Own {
+			names = append(names, own.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%s=~%q", series.SLI, strings.Join(slices.Compact(names), "|"))
 }
 
 // requestSLIs are the names of own SLIs whose budgets count requests. Their bad

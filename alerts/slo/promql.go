@@ -29,6 +29,10 @@ const (
 	// an objective of a version.
 	versionLabels = operatorLabels + ", " + series.Version
 	releaseLabels = objectiveLabels + ", " + series.Version
+	// namespaceLabels are those of what is scraped from a namespace of a cluster, and ownLabels
+	// those of what also names its operator.
+	namespaceLabels = series.Cluster + ", " + series.Namespace
+	ownLabels       = namespaceLabels + ", " + operatorLabels
 	// clusterReleaseLabels are those of an objective of a version on one cluster.
 	clusterReleaseLabels = series.Cluster + ", " + releaseLabels
 )

@@ -155,7 +155,7 @@ func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
 func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 	requests := s.requestSLIs()
 	rules := append(append(s.sliceRules(part), excludedSlices()), clusterStates()...)
-	rules = append(rules, versionRules(fastest(), requests)...)
+	rules = append(rules, s.versionRules(fastest())...)
 	rules = append(rules, clusterBlame(requests))
 	rules = append(append(rules, s.releaseRules(requests)...), releasePage())
 	rules = append(rules, slicesOfClusters()...)
@@ -169,7 +169,7 @@ func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 func (s Set) sliceRules(part Part) []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
 	if part != Hub {
-		rules = append(s.limits(), evidence())
+		rules = append(s.limits(), evidence(), aloneInNamespace())
 	}
 	for _, sli := range SLIs() {
 		switch {

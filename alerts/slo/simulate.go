@@ -5,7 +5,6 @@ package slo
 
 import (
 	"math/rand/v2"
-	"slices"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
@@ -57,7 +56,8 @@ type Noise struct {
 }
 
 // Incidents counts over all runs. An incident calls for a page if it takes more
-// than 2 % of the budget within an hour, or 5 % within six.
+// than 2 % of the budget within an hour, or 5 % within six, by its bad scrapes: whether
+// the rules could have seen it does not matter.
 type Incidents struct {
 	Total int `json:"total"`
 	// Severe call for a page; Paged of them got one.
@@ -182,28 +182,33 @@ func pages(verdicts []Verdict) []span {
 }
 
 // play draws the incidents of one period on top of a tenth of the budget in
-// noise, and counts what was found. Incidents last from two minutes to eight
-// hours, and are bad in a twentieth to all of their slices.
+// noise, and counts what was found. Incidents begin and end with a scrape, last from one
+// minute to eight hours, and are bad in a twentieth to all of their scrapes.
 func (n *Incidents) play(random *rand.Rand, j Judge, length int) {
 	scrapes := independent(random, scrapesOfSlice*length, j.Target.Budget().Ratio()/10)
 	var all []span
-	for start := random.IntN(2 * day2slices); start < length; start += day2slices/2 + random.IntN(4*day2slices) {
-		lasts := 2 << random.IntN(9)
+	next := func() int { return day2scrapes/2 + random.IntN(4*day2scrapes) }
+	for start := random.IntN(2 * day2scrapes); start < len(scrapes); start += next() {
+		lasts := scrapesOfSlice << random.IntN(10)
 		ratio := 1.0
 		if random.IntN(2) == 0 {
 			ratio = 0.05 + 0.95*random.Float64()
 		}
-		in := span{start, min(length, start+lasts)}
+		in := span{start, min(len(scrapes), start+lasts)}
 		for i := in.from; i < in.to; i++ {
 			if random.Float64() < ratio {
-				scrapes[scrapesOfSlice*i], scrapes[scrapesOfSlice*i+1] = Bad, Bad
+				scrapes[i] = Bad
 			}
 		}
 		all = append(all, in)
 	}
-	timeline := Slices(scrapes, scrapesOfSlice)
-	severe := slices.DeleteFunc(slices.Clone(all), func(in span) bool { return !j.severe(timeline[in.from:in.to]) })
-	open := pages(j.Judge(timeline))
+	var severe []span
+	for _, in := range all {
+		if j.severe(scrapes[in.from:in.to]) {
+			severe = append(severe, span{in.from / scrapesOfSlice, (in.to-1)/scrapesOfSlice + 1})
+		}
+	}
+	open := pages(j.Judge(Slices(scrapes, scrapesOfSlice)))
 	n.Total += len(all)
 	n.Severe += len(severe)
 	n.Pages += len(open)
@@ -215,18 +220,18 @@ func (n *Incidents) play(random *rand.Rand, j Judge, length int) {
 	}
 }
 
-const day2slices = int(day / Step)
+const day2scrapes = scrapesOfSlice * int(day/Step)
 
-// severe is the definition of an incident that calls for a page, in terms of
-// budget and not of burn rates or windows' ends.
+// severe is the definition of an incident that calls for a page, in terms of the budget that
+// its bad scrapes take, and not of slices, burn rates or what the rules wait for.
 func (j Judge) severe(incident []Slice) bool {
-	budget := count(j.Period) * j.Target.Budget().Ratio()
+	budget := scrapesOfSlice * count(j.Period) * j.Target.Budget().Ratio()
 	bad := prefixSums(incident, Slice.isBad)
 	for _, t := range Tiers() {
 		if t.Severity != series.Page {
 			continue
 		}
-		window := int(t.Long / Step)
+		window := scrapesOfSlice * int(t.Long/Step)
 		for i := range incident {
 			if spent := bad[i+1] - bad[max(0, i+1-window)]; float64(spent) > budget*t.Share.Ratio() {
 				return true

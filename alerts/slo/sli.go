@@ -74,12 +74,14 @@ func SLIs() []SLI {
 			Bad: "more than 5 % of the reconciles of 2 minutes, and more than one, took longer than 10 s"},
 			Thresholds{BadShare: 50_000, Duration: 10 * time.Second}, judgeLatency),
 		{Name: "panic", Target: 999_000,
-			expr: ofOperator(operators{}, not(at(rate(series.ReconcilePanicsTotal, ""), "==", "0"))),
-			Bad:  "a reconcile panicked within 2 minutes"},
+			expr: ofOperator(operators{}, func(from pods) string {
+				return not(at(from.rate(series.ReconcilePanicsTotal), "==", "0"))
+			}),
+			Bad: "a reconcile panicked within 2 minutes"},
 		judged(SLI{Name: "queue", Target: 990_000,
 			Bad: "a work item has been running for more than 300 s, or a queue was deeper than 10 for 10 minutes"},
 			Thresholds{Duration: 5 * time.Minute, Depth: 10}, judgeQueue),
-		{Name: "leader", Target: 999_000, expr: ofOperator(operators{}, leaderExpr()),
+		{Name: "leader", Target: 999_000, expr: ofOperator(operators{}, leaderExpr),
 			Bad: "a leader election has not exactly one leader"},
 		judged(SLI{Name: "webhook", Target: 999_000,
 			Bad: "more than 1 % of the admission requests of 2 minutes ended with a server error, or API servers " +
@@ -113,35 +115,10 @@ func notOrFew(bad, most string) string {
 // Redundancy is the SLI that is bad where some replicas are missing.
 const Redundancy = "redundancy"
 
-// rate is the rate of a counter by cluster and namespace.
-func rate(metric, matcher string) string {
-	if matcher != "" {
-		matcher = "{" + matcher + "}"
-	}
-	return fmt.Sprintf("sum by (cluster, namespace) (rate(%s%s[%s]))", metric, matcher, interval)
-}
-
-// ofOperator finds the operators that a value by cluster and namespace belongs
-// to. The info series is the many side of the join: two operators in a namespace
-// share the value, and never make the rule fail.
-func ofOperator(of operators, bad string) string {
-	return aggregate("max", installLabels, "\n"+ofNamespace(of, bad)+"\n")
-}
-
-func ofNamespace(of operators, bad string) string {
-	return joined(of.of(series.OperatorInfo), series.Namespace, bad)
-}
-
 // ofWebhook finds the operator that a value by cluster and webhook belongs to.
 func ofWebhook(of operators, bad string) string {
-	return joined(of.of(series.OperatorWebhook), series.Name, bad)
-}
-
-// joined gives a value by cluster and another label the operators of a metric
-// that has the same labels.
-func joined(metric, label, bad string) string {
-	return fmt.Sprintf("  %s\n  * on (cluster, %s) group_left ()\n  (%s)",
-		aggregate("max", installLabels+", "+label, metric), label, bad)
+	return fmt.Sprintf("  %s\n  * on (cluster, name) group_left ()\n  (%s)",
+		aggregate("max", installLabels+", "+series.Name, of.of(series.OperatorWebhook)), bad)
 }
 
 func csvExpr(of operators) string {
@@ -177,15 +154,15 @@ func fewerReplicas(of operators, than string) string {
 }
 
 // leaderExpr looks at each election by its name: a namespace may have several.
-func leaderExpr() string {
-	return fmt.Sprintf("max by (cluster, namespace) (sum by (cluster, namespace, name) (%s) != bool 1)",
-		series.LeaderStatus)
+func leaderExpr(from pods) string {
+	return aggregate("max", from.labels, aggregate("sum", from.labels+", name", from.of(series.LeaderStatus))+
+		" != bool 1")
 }
 
 // answeredExpr looks at what an operator answered.
-func answeredExpr(most PPM) string {
-	total := rate(series.WebhookRequestsTotal, "")
-	errors := fmt.Sprintf("(%s or 0 * %s)", rate(series.WebhookRequestsTotal, `code=~"5.."`), total)
+func answeredExpr(from pods, most PPM) string {
+	total := from.rate(series.WebhookRequestsTotal)
+	errors := fmt.Sprintf("(%s or 0 * %s)", from.rate(series.WebhookRequestsTotal, `code=~"5.."`), total)
 	return not(at(errors, "<=", most.decimal()+" * "+total))
 }
 

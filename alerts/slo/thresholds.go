@@ -179,21 +179,26 @@ func judged(s SLI, t Thresholds, judge func(operators, Thresholds) string) SLI {
 }
 
 func judgeReconciles(of operators, t Thresholds) string {
-	return ofOperator(of, notOrFew(rate(series.ReconcileErrorsTotal, ""),
-		t.BadShare.decimal()+" * "+rate(series.ReconcileTotal, "")))
+	return ofOperator(of, func(from pods) string {
+		return notOrFew(from.rate(series.ReconcileErrorsTotal),
+			t.BadShare.decimal()+" * "+from.rate(series.ReconcileTotal))
+	})
 }
 
 func judgeQueue(of operators, t Thresholds) string {
-	return ofOperator(of, not(fmt.Sprintf("(max by (cluster, namespace) (%s) <= bool %s)\n   * (max by (cluster, "+
-		"namespace) (min_over_time(%s[10m])) <= bool %d)", series.QueueLongestRunning, number(t.Duration.Seconds()),
-		series.QueueDepth, t.Depth)))
+	return ofOperator(of, func(from pods) string {
+		return not(fmt.Sprintf("(%s <= bool %s)\n   * (%s <= bool %d)",
+			aggregate("max", from.labels, from.of(series.QueueLongestRunning)), number(t.Duration.Seconds()),
+			aggregate("max", from.labels, fmt.Sprintf("min_over_time(%s[10m])", from.of(series.QueueDepth))), t.Depth))
+	})
 }
 
 // judgeWebhooks takes what either side sees: an operator knows of the requests
 // that reached it, an API server of those that did not. The two have different
 // labels, so that neither hides the other.
 func judgeWebhooks(of operators, t Thresholds) string {
-	return aggregate("max", installLabels, fmt.Sprintf("\n%s\n  or\n%s\n", ofNamespace(of, answeredExpr(t.BadShare)),
+	answered := func(from pods) string { return answeredExpr(from, t.BadShare) }
+	return aggregate("max", installLabels, fmt.Sprintf("\n%s\n  or\n%s\n", ofPodsOf(of, answered),
 		ofWebhook(of, calledExpr(t.BadShare))))
 }
 

@@ -102,7 +102,7 @@ func (t Tier) guard(ratio float64) float64 {
 	case t == fastest() && ratio >= 1:
 		return guardConfirmed
 	case t.looksAtScrapes() && ratio < 1:
-		return guardScrapes
+		return float64(guardScrapes(Guard))
 	}
 	return Guard
 }

@@ -218,6 +218,14 @@ func (q quickScenario) test(name string) testCase {
 // runQuick plays cases with samples and slices of 15 s.
 func runQuick(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 	t.Helper()
+	if err := playQuick(t, set, parts, "", "", cases...); err != nil {
+		t.Error(err)
+	}
+}
+
+// playQuick does so with some text of the rules replaced.
+func playQuick(t *testing.T, set slo.Set, parts []slo.Part, from, to string, cases ...testCase) error {
+	t.Helper()
 	file := testFile{Interval: "15s", Fuzzy: true, Tests: cases}
 	files := map[string][]byte{}
 	for _, part := range parts {
@@ -234,6 +242,12 @@ func runQuick(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 		if files[name], err = slo.File(groups); err != nil {
 			t.Fatal(err)
 		}
+		if from != "" && !strings.Contains(string(files[name]), from) {
+			t.Fatalf("the rules have no %q", from)
+		}
+		if from != "" {
+			files[name] = []byte(strings.ReplaceAll(string(files[name]), from, to))
+		}
 		file.RuleFiles = append(file.RuleFiles, name)
 		for _, g := range groups {
 			file.Order = append(file.Order, g.Name)
@@ -244,9 +258,7 @@ func runQuick(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 		t.Fatal(err)
 	}
 	files["tests.yaml"] = tests
-	if err := playFile(t, filepath.Join(write(t, files), "tests.yaml"), ""); err != nil {
-		t.Error(err)
-	}
+	return playFile(t, filepath.Join(write(t, files), "tests.yaml"), "")
 }
 
 // TestCriticalOperators counts, over whole runs, how often each alert begins to fire, and looks at when.

@@ -97,6 +97,10 @@ var outages = map[string]quickScenario{
 	"two bad scrapes, 20 minutes apart": {
 		fleet: scrapedInTurn(oneBad(300, span{begin - 1, begin + 1}, span{begin + 79, begin + 81})),
 	},
+	"three bad scrapes within an hour": {
+		fleet: scrapedInTurn(oneBad(300, span{begin - 1, begin + 1}, span{begin + 79, begin + 81},
+			span{begin + 159, begin + 161})),
+	},
 	"one bad sample of three": {
 		fleet: oneBad(300, span{begin, begin + 1}, span{begin + 4, begin + 5}),
 	},
@@ -120,7 +124,32 @@ var outages = map[string]quickScenario{
 		})},
 		alerts: map[alert]float64{ofRelease("1.0.0", "csv", "page"): 1},
 		open:   []alert{ofRelease("1.0.0", "csv", "page")},
+		pages:  map[int][]alert{begin + 4: nil, begin + 8: {ofRelease("1.0.0", "csv", "page")}},
+	},
+	// It takes three of 60 clusters to blame a release. Two are confirmed, and all are bad.
+	"a release fails on two clusters of many first": {
+		fleet: fleet{minutes: 60, installs: clusters(60, func(i int, in *install) {
+			in.onlyCSV = true
+			in.bad = failing("csv", span{begin + 4, 60})
+			if i < 2 {
+				in.bad = failing("csv", span{begin + 2, 60})
+			}
+		})},
+		alerts: map[alert]float64{ofRelease("1.0.0", "csv", "page"): 1},
+		open:   []alert{ofRelease("1.0.0", "csv", "page")},
 		pages:  map[int][]alert{begin + 4: {ofRelease("1.0.0", "csv", "page")}},
+	},
+	"one bad scrape on the other of two clusters, when a failure begins": {
+		fleet: fleet{minutes: 200, installs: clusters(2, func(i int, in *install) {
+			in.onlyCSV = true
+			in.bad = failing("csv", span{begin + 2, 200})
+			if i == 1 {
+				in.bad = failing("csv", span{begin + 4, begin + 5})
+			}
+		})},
+		// What the clusters have in common is known at the next evaluation.
+		alerts: map[alert]float64{pageOfEcho: 1}, open: []alert{pageOfEcho},
+		pages: map[int][]alert{begin + 4: nil, begin + 8: {pageOfEcho}},
 	},
 	// Two of five are not most of them, and one has to be confirmed first.
 	"a release fails on two clusters of five, one after the other": {
@@ -188,6 +217,39 @@ func TestOutagesInParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runQuick(t, standardSet, inParts, outages[name].test(name))
+		})
+	}
+}
+
+// outageMutants are mistakes in what makes pages about outages early, and the outage that is played differently by it.
+var outageMutants = map[string]struct{ from, to, outage string }{
+	"guard of scrapes": {"< 4.5", "< 0.5", "three bad scrapes within an hour"},
+	"what is confirmed": {"max_over_time(bellwether:sli_bad_confirmed:slice[5m:1m]) > 0",
+		"max_over_time(bellwether:sli_bad_confirmed:slice[5m:1m]) >= 0", "one bad scrape"},
+	"most clusters of a version": {"0.5 * bellwether:operator_version:clusters",
+		"2 * bellwether:operator_version:clusters", "a release fails on two clusters of many first"},
+	"confirmed clusters of a release": {"(bellwether:sli_bad_confirmed:slice > 0) >= 2",
+		"(bellwether:sli_bad_confirmed:slice > 0) >= 1",
+		"one bad scrape on the other of two clusters, when a failure begins"},
+	"a cluster waits for its version": {
+		`and on (operator_namespace, operator, sli, version) (bellwether:sli_bad_version:slice{version!="",` +
+			`sli=~"csv|available|catalog"} unless`,
+		`and on (operator_namespace, operator, sli, version) (bellwether:sli_no_version:slice{version!="",` +
+			`sli=~"csv|available|catalog"} unless`, "a release fails on one cluster first"},
+	"an operator waits for its cluster": {">= 3 and on (cluster) (bellwether:sli_bad_version:slice",
+		">= 30 and on (cluster) (bellwether:sli_bad_version:slice",
+		"a cluster with three operators that fail one after the other"},
+}
+
+// TestMutantsOfOutages makes these mistakes in the rules, one at a time.
+func TestMutantsOfOutages(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(outageMutants)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := outageMutants[name]
+			if playQuick(t, standardSet, []slo.Part{slo.Whole}, m.from, m.to, outages[m.outage].test(m.outage)) == nil {
+				t.Errorf("%q passes with %q for %q", m.outage, m.to, m.from)
+			}
 		})
 	}
 }

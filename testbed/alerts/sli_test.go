@@ -382,31 +382,6 @@ func TestEverySLIHasIndicators(t *testing.T) {
 	}
 }
 
-// TestSharedNamespace has two operators in a namespace: both have the slices of what runs there, and no rule fails.
-func TestSharedNamespace(t *testing.T) {
-	run(t, slo.Set{Default: slo.DefaultProfile()}, testCase{
-		Name: "two operators in a namespace, one being upgraded",
-		Series: []testInput{
-			{of(info, `namespace="ns"`, `csv="echo.v1"`, `version="1.0.0"`), one},
-			{of(info, `namespace="ns"`, `csv="echo.v2"`, `version="2.0.0"`), one},
-			{`bellwether_operator_info{cluster="c",operator_namespace="fleet",operator="other",namespace="ns",` +
-				`csv="other.v1",version="1.0.0"}`, one},
-			{ofPod(total), steady}, {ofPod(reconcileErrors), steady},
-		},
-		Exprs: []testExpr{{
-			Expr: `bellwether:sli_bad:bool`, At: "25m", Samples: []testSample{
-				{`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="reconcile"}`, 1},
-				{`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="other",sli="reconcile"}`, 1},
-			},
-		}, {
-			// Each slice is one version's: the sum of a release would count it twice.
-			Expr: `count by (operator) (bellwether:sli_bad_version:slice)`, At: "25m", Samples: []testSample{
-				{`{operator="echo"}`, 1}, {`{operator="other"}`, 1},
-			},
-		}},
-	})
-}
-
 // TestTwoExporters has the inventory from an agent and from the hub: nothing counts twice, and the hub's alone is
 // enough to notice that the agent is dead.
 func TestTwoExporters(t *testing.T) {

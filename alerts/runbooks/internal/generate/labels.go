@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
@@ -89,7 +90,7 @@ func labelsOfExpr(expr parser.Expr) labels {
 	case *parser.SubqueryExpr:
 		return labelsOfExpr(e.Expr)
 	case *parser.VectorSelector:
-		return labelsOfSeries(e.Name)
+		return labelsOfSelector(e)
 	case *parser.AggregateExpr:
 		return labelsOfAggregate(e)
 	case *parser.BinaryExpr:
@@ -148,6 +149,18 @@ func labelsOfBinary(e *parser.BinaryExpr) labels {
 		return left.only(m.MatchingLabels)
 	}
 	return left
+}
+
+// labelsOfSelector are those of the series that a selector finds, and those of matchers that do not match an empty
+// value.
+func labelsOfSelector(e *parser.VectorSelector) labels {
+	out := labelsOfSeries(e.Name)
+	for _, m := range e.LabelMatchers {
+		if m.Name != model.MetricNameLabel && !m.Matches("") {
+			out[m.Name] = true
+		}
+	}
+	return out
 }
 
 // labelsOfSeries are those of a series of Bellwether's. What agents and probes export
