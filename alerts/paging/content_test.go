@@ -4,6 +4,7 @@
 package paging_test
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,7 @@ func chatTitle(t *testing.T, text []byte, router *paging.Router, of paging.Firin
 	if err != nil {
 		t.Fatal(err)
 	}
+	templates.ExternalURL = &url.URL{}
 	set := func(from map[string]string) model.LabelSet {
 		out := model.LabelSet{}
 		for name, value := range from {
