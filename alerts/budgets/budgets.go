@@ -122,7 +122,7 @@ type Alert struct {
 	Scope    string `json:"scope"`
 	Cluster  string `json:"cluster,omitempty"`
 	Version  string `json:"version,omitempty"`
-	// Notified is as what people are notified of it, page or ticket, where that may differ from the severity of its rule
+	// Notified is as what people are notified of it, page or ticket, where that differs from the severity of its rule
 	// and is known: PagingPolicies decide it.
 	Notified string `json:"notified,omitempty"`
 }

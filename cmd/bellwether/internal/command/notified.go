@@ -46,7 +46,7 @@ func (a *Env) assignedPolicies(ctx context.Context) []paging.Policy {
 	return out
 }
 
-// asNotified sets of each firing alert as what people are notified of it.
+// asNotified sets of each firing alert as what people are notified of it, where that is not what its rule says.
 func (a *Env) asNotified(ctx context.Context, report *budgets.Report) {
 	var notified func(map[string]string) string
 	for _, list := range [][]budgets.Budget{report.Objectives, report.Clusters} {
@@ -60,8 +60,10 @@ func (a *Env) asNotified(ctx context.Context, report *budgets.Report) {
 				if notified == nil {
 					notified = a.Notified(ctx)
 				}
-				alert.Notified = notified(map[string]string{series.Severity: alert.Severity, series.Scope: alert.Scope,
-					series.OperatorNamespace: b.Namespace, series.Operator: b.Operator})
+				if kind := notified(map[string]string{series.Severity: alert.Severity, series.Scope: alert.Scope,
+					series.OperatorNamespace: b.Namespace, series.Operator: b.Operator}); kind != alert.Severity {
+					alert.Notified = kind
+				}
 			}
 		}
 	}
