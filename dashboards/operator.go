@@ -59,8 +59,8 @@ func operatorNow() []panel {
 			units.Short, rulesSilent, 4, anyIsBad(),
 			query{orNone("count(count by (cluster) ("+of(series.SLIBadSlice, bySLI)+"))", of(series.SLIBad, bySLI)),
 				""}),
-		figure("Pages", "Alerts of this operator that page somebody now. Follow the runbook in the alert; the list "+
-			"below has them all.",
+		figure("Pages", "Alerts of this operator with the severity page now; one about a single cluster is a ticket "+
+			"unless the operator pages for it. Follow the runbook in the alert; the list below has them all.",
 			units.Short, rulesSilent, 4, anyIsBad(),
 			query{orNone("count("+firing(is(series.Severity, series.Page), bySLI)+")", of(series.SLOTeam)), ""}),
 		team, versions,
@@ -368,10 +368,11 @@ func probeSignals() []panel {
 		{
 			title: "Certificates expire in", draw: bars, width: 8, height: 8, unit: units.DurationSeconds,
 			none: "no probes with TLS", levels: lessIsBad(7*86400, 21*86400),
-			description: "The time until the first certificate of a probed endpoint expires: the 10 next ones. Renew " +
-				"what has less than three weeks, and find out why it did not renew by itself.",
-			queries: []query{{least(10, byProbe("min", series.ProbeSSLEarliestExpiry)+" - time()"),
-				"{{cluster}} {{probe}}"}},
+			description: "The time until the first certificate of the chain that a probe verified expires (with " +
+				"`insecureSkipVerify`, of those that it was sent): the 10 next ones. Renew what has less than three " +
+				"weeks, and find out why it did not renew by itself.",
+			queries: []query{{least(10, "min by (cluster, probe) ("+of(series.ProbeSSLChainExpiry)+" > 0 or "+
+				of(series.ProbeSSLEarliestExpiry)+") - time()"), "{{cluster}} {{probe}}"}},
 		},
 	}
 }

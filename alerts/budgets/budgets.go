@@ -122,7 +122,13 @@ type Alert struct {
 	Scope    string `json:"scope"`
 	Cluster  string `json:"cluster,omitempty"`
 	Version  string `json:"version,omitempty"`
+	// Notified is as what people are notified of it, page or ticket, where that differs from the severity of its rule
+	// and is known: PagingPolicies decide it.
+	Notified string `json:"notified,omitempty"`
 }
+
+// Kind is as what people are notified of the alert, as far as it is known.
+func (a Alert) Kind() string { return cmp.Or(a.Notified, a.Severity) }
 
 // Absent tells whether the alert is about missing data.
 func (a Alert) Absent() bool { return a.Name == slo.AlertSLIAbsent }
@@ -387,7 +393,7 @@ func worseFirst(a, b Budget) int {
 func (b Budget) urgency() int {
 	worst := 0
 	for _, a := range b.Firing {
-		if a.Severity == series.Page {
+		if a.Kind() == series.Page {
 			return 2
 		}
 		worst = 1

@@ -45,6 +45,9 @@ type Query struct {
 	// Namespace limits incidents to operators of a namespace on the hub, and to those
 	// that are not about an operator. Empty: all.
 	Namespace string
+	// Notified says as what people are notified of an alert with some labels, its severity among them: page or ticket.
+	// Nil: what its rule says.
+	Notified func(labels map[string]string) string
 }
 
 // Incident is an alert that fired in the span, or fires now. Page and ticket about
@@ -53,7 +56,7 @@ type Incident struct {
 	Name string `json:"name"`
 	// Labels are those that identify the alert, without its name and its severity.
 	Labels map[string]string `json:"labels"`
-	// Severity is the most urgent one with which it fired: page or ticket.
+	// Severity is the most urgent one of which people were notified: page or ticket.
 	Severity string `json:"severity"`
 	// Firing is the severity with which it fires now; empty if it does not.
 	Firing string `json:"firing,omitempty"`
@@ -256,6 +259,11 @@ func (r *reader) incidents(ctx context.Context, fired model.Matrix) ([]Incident,
 		return nil, err
 	}
 	r.annotate(ctx, found)
+	if r.q.Notified != nil {
+		for _, i := range found {
+			i.notify(r.q.Notified)
+		}
+	}
 	var out []Incident
 	for _, i := range found {
 		if i.Firing != "" || i.Ended.After(r.q.From) && !i.Began.After(r.q.To) {
@@ -285,6 +293,19 @@ func (i *Incident) add(severity string, fired []span, now time.Time) {
 	}
 	if i.Severity == "" || severity == series.Page {
 		i.Severity = severity
+	}
+}
+
+// notify makes tickets of pages of which people were notified as tickets.
+func (i *Incident) notify(notified func(map[string]string) string) {
+	labels := maps.Clone(i.Labels)
+	labels[model.AlertNameLabel], labels[series.Severity] = i.Name, series.Page
+	if i.Severity != series.Page || notified(labels) != series.Ticket {
+		return
+	}
+	i.Severity, i.Tickets, i.Pages = series.Ticket, i.Tickets+i.Pages, 0
+	if i.Firing != "" {
+		i.Firing = series.Ticket
 	}
 }
 

@@ -220,3 +220,28 @@ func TestFailures(t *testing.T) {
 		t.Errorf("error %v, want %v", err, down)
 	}
 }
+
+// TestNotifiedAsTickets reads pages of which people were notified as tickets.
+func TestNotifiedAsTickets(t *testing.T) {
+	in := recorded{evaluated: []minutes{{-100, 100}}, alerts: map[string][]minutes{page: {{5, 9}, {20, 60}},
+		halted: {{10, 60}}}}
+	got, err := incidents.Read(t.Context(), in, incidents.Query{From: *at(0), To: *at(60), Now: *at(60),
+		Notified: func(labels map[string]string) string {
+			if labels["alertname"] == slo.AlertOperator && labels["cluster"] == "prod-1" {
+				return "ticket"
+			}
+			return labels["severity"]
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []incidents.Incident{
+		{Name: slo.AlertOperator, Labels: map[string]string{"cluster": "prod-1", "operator": "echo"}, Severity: "ticket",
+			Firing: "ticket", Began: *at(5), Tickets: 2},
+		{Name: slo.AlertRolloutHalted, Labels: map[string]string{"operator": "echo"}, Severity: "ticket", Firing: "ticket",
+			Began: *at(10), Tickets: 1},
+	}
+	if diff := cmp.Diff(want, got.Incidents); diff != "" {
+		t.Errorf("incidents (-want +got):\n%s", diff)
+	}
+}

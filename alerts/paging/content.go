@@ -3,20 +3,32 @@
 
 package paging
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
 
 // What follows are templates of Alertmanager. A group has alerts of one failure, which
-// differ in their SLI only, so that the first one stands for all.
+// differ in their SLI only. What depends on the SLI is said of the worst one; for all else the first one
+// stands for all.
 
 // maxListed is how many alerts of a group an incident lists. PagerDuty takes at most
 // 512 KB, and Alertmanager drops all details of an event that is larger.
 const maxListed = 20
 
-// of is a template of a field of the first alert: of one that fires, if one does.
-func of(field string) string { return "{{ (index (or .Alerts.Firing .Alerts) 0)." + field + " }}" }
+// worst sets $w to the worst alert of those that fire, or of all if none does: a page before tickets, then one about
+// all SLIs, then the one whose budget burns fastest. Burn rates are padded, so that they are compared as numbers. It
+// is short, since it is in many texts of each receiver.
+const worst = `{{$l:=or .Alerts.Firing .Alerts}}{{$w:=index $l 0}}{{$k:=""}}{{range $l}}` +
+	`{{$b:=printf "%t%9s" (eq .Labels.severity "page") (or .Annotations.burn "~~~~~~~~~")}}` +
+	`{{if gt $b $k}}{{$w = .}}{{$k = $b}}{{end}}{{end}}`
 
-// annotation is a template of an annotation of the first alert.
-func annotation(name string) string { return of("Annotations." + name) }
+// ofWorst is a template of an annotation of the worst alert.
+func ofWorst(name string) string { return worst + "{{ $w.Annotations." + name + " }}" }
+
+// ofWorstOrNone is one with a word for none.
+func ofWorstOrNone(name string) string { return worst + "{{ or $w.Annotations." + name + ` "none" }}` }
 
 // orNone is a template of a field of the first alert, with a word for none.
 func orNone(field string) string {
@@ -31,12 +43,13 @@ func named(kind, field string) string {
 }
 
 // summary is what a person reads first.
-var summary = annotation("summary") + `{{ if gt (len .Alerts.Firing) 1 }} (and ` +
+var summary = ofWorst("summary") + `{{ if gt (len .Alerts.Firing) 1 }} (and ` +
 	`{{ len (slice .Alerts.Firing 1) }} more){{ end }}`
 
-// firing lists the alerts that fire, within a with of them.
-var firing = fmt.Sprintf(`{{ range $i, $alert := . }}{{ if lt $i %d }}{{ if $i }}`+"\n"+
-	`{{ end }}{{ $alert.Annotations.summary }}{{ end }}{{ end }}`, maxListed)
+// firing lists the alerts that fire, the worst one first.
+var firing = worst + fmt.Sprintf(`{{ if .Alerts.Firing }}{{ $w.Annotations.summary }}{{ range $i, $alert := .Alerts.Firing }}`+
+	`{{ if and (lt $i %d) (ne $alert.Fingerprint $w.Fingerprint) }}`+"\n"+
+	`{{ $alert.Annotations.summary }}{{ end }}{{ end }}{{ else }}none{{ end }}`, maxListed)
 
 // since is when the first alert that fires began.
 const since = `{{ with .Alerts.Firing }}{{ $first := (index . 0).StartsAt }}{{ range . }}` +
@@ -55,7 +68,7 @@ type detail struct{ name, text string }
 // names see named.
 func details() []detail {
 	out := []detail{
-		{"firing", "{{ with .Alerts.Firing }}" + firing + "{{ else }}none{{ end }}"},
+		{"firing", firing},
 		{"num_firing", "{{ .Alerts.Firing | len }}"},
 		{"num_resolved", "{{ .Alerts.Resolved | len }}"},
 		{"resolved", "{{ if .Alerts.Firing }}not yet{{ else }}all alerts{{ end }}"},
@@ -66,15 +79,18 @@ func details() []detail {
 		},
 		{"version", `{{ with .GroupLabels.version }}{{ $.GroupLabels.operator }} {{ . }}{{ else }}none{{ end }}`},
 		{"cluster", named("cluster", ".GroupLabels.cluster")},
-		{"clusters", named("clusters", "(index (or .Alerts.Firing .Alerts) 0).Annotations.clusters")},
+		{"clusters", worst + named("clusters", "$w.Annotations.clusters")},
 		{"team", named("team", "(index (or .Alerts.Firing .Alerts) 0).Labels.team")},
-		{"restarts", named("restarts", "(index (or .Alerts.Firing .Alerts) 0).Annotations.restarts")},
-		{"runbook", orNone("Annotations.runbook_url")},
-		{"dashboard", orNone("Annotations.dashboard_url")},
+		{"restarts", worst + named("restarts", "$w.Annotations.restarts")},
+		{"runbook", ofWorstOrNone("runbook_url")},
+		{"dashboard", ofWorstOrNone("dashboard_url")},
 	}
-	for _, name := range []string{"description", "cluster_count", "operators", "rollout", "wave", "change",
-		"look", "rollback", "burn", "window", "budget_left", "criticality", "custom_resources"} {
+	for _, name := range []string{"operators", "rollout", "wave", "change", "look", "criticality"} {
 		out = append(out, detail{name, orNone("Annotations." + name)})
+	}
+	for _, name := range []string{"description", "cluster_count", "rollback", "burn", "window", "budget_left",
+		"custom_resources"} {
+		out = append(out, detail{name, ofWorstOrNone(name)})
 	}
 	return out
 }
@@ -90,16 +106,57 @@ const (
 )
 
 // text is what chats and mails say.
-var text = "{{ with .Alerts.Firing }}" + `{{ range $i, $alert := . }}` + fmt.Sprintf("{{ if lt $i %d }}", maxListed) +
-	"{{ $alert.Annotations.summary }}, since {{ $alert.StartsAt.UTC.Format \"2006-01-02 15:04:05 MST\" }}\n" +
-	"{{ end }}{{ end }}" +
-	"{{ with index . 0 }}" + line("clusters", "Clusters") + line("change", "Change") + line("look", "Look") +
-	line("rollback", "Roll back") + line("runbook_url", "Runbook") + "{{ end }}{{ end }}"
+var text = worst + "{{ with .Alerts.Firing }}" + listed("$w") + "{{ range $i, $alert := . }}" +
+	fmt.Sprintf("{{ if and (lt $i %d) (ne $alert.Fingerprint $w.Fingerprint) }}", maxListed) + listed("$alert") +
+	"{{ end }}{{ end }}" + line("clusters", "Clusters") + line("change", "Change") + line("look", "Look") +
+	line("rollback", "Roll back") + line("runbook_url", "Runbook") + "{{ end }}"
 
-// line is a line with an annotation, if the alert has that one.
-func line(name, title string) string {
-	return fmt.Sprintf("{{ with .Annotations.%s }}%s: {{ . }}\n{{ end }}", name, title)
+// listed is a line about an alert.
+func listed(alert string) string {
+	return fmt.Sprintf("{{ %[1]s.Annotations.summary }}, since {{ %[1]s.StartsAt.UTC.Format "+
+		"\"2006-01-02 15:04:05 MST\" }}\n", alert)
 }
 
-// title is the first line of chats and mails.
-const title = "[{{ .Status }}] "
+// line is a line with an annotation of the worst alert, if it has that one.
+func line(name, title string) string {
+	return fmt.Sprintf("{{ with $w.Annotations.%s }}%s: {{ . }}\n{{ end }}", name, title)
+}
+
+// title is the first line of chats and mails: whether it is a page or a ticket, and what it is about.
+func (t target) title() string { return "[" + t.kind() + ", {{ .Status }}] " + summary }
+
+// incidentTitle is that of an incident. What is not urgent says so.
+func (t target) incidentTitle() string {
+	const ticket = "Ticket: "
+	switch t.severity {
+	case severityTicket:
+		return ticket + summary
+	case severityGrows, severityAlone:
+		return t.either("", ticket) + summary
+	}
+	return summary
+}
+
+// kind is a template of what is sent: page, ticket or self-test.
+func (t target) kind() string {
+	switch t.severity {
+	case severityPage:
+		return series.Page
+	case severityTicket:
+		return series.Ticket
+	case severityInfo:
+		return SeveritySelfTest
+	}
+	return t.either(series.Page, series.Ticket)
+}
+
+// either is a template that chooses by whether any alert of the group pages, where pages and tickets have the same
+// receivers.
+func (t target) either(page, ticket string) string {
+	pages := `eq .Labels.severity "page"`
+	if t.severity == severityAlone {
+		pages = `and (` + pages + `) (ne .Labels.scope "operator")`
+	}
+	return `{{ $page := false }}{{ range or .Alerts.Firing .Alerts }}{{ if ` + pages + ` }}{{ $page = true }}{{ end }}` +
+		`{{ end }}{{ if $page }}` + page + `{{ else }}` + ticket + `{{ end }}`
+}

@@ -13,7 +13,7 @@ import (
 // PagerDuty's key of an incident is made of them and of the matchers of the route:
 // whoever edits either leaves open incidents open.
 var GroupBy = []string{"alertname", series.Scope, series.OperatorNamespace, series.Operator, series.Cluster,
-	series.Version}
+	series.Version, series.RecoveredClusters}
 
 // times say when Alertmanager notifies of a group: how long it waits for the alerts that
 // begin together, how often it looks for changes, and after how long it repeats itself.

@@ -127,10 +127,10 @@ func (p Policy) objectReceiver(t target) monitoring.Receiver {
 	for _, r := range t.receivers {
 		switch {
 		case r.PagerDuty != nil:
-			out.PagerDutyConfigs = append(out.PagerDutyConfigs, objectPagerDuty(r.PagerDuty, t.severity))
+			out.PagerDutyConfigs = append(out.PagerDutyConfigs, objectPagerDuty(r.PagerDuty, t))
 		case r.Slack != nil:
-			slack := monitoring.SlackConfig{APIURL: selector(r.Slack.APIURL), Title: ptr.To(title + summary),
-				TitleLink: annotation("runbook_url"), Text: ptr.To(text), SendResolved: ptr.To(true)}
+			slack := monitoring.SlackConfig{APIURL: selector(r.Slack.APIURL), Title: ptr.To(t.title()),
+				TitleLink: ofWorst("runbook_url"), Text: ptr.To(text), SendResolved: ptr.To(true)}
 			if r.Slack.Channel != "" {
 				slack.Channel = ptr.To(r.Slack.Channel)
 			}
@@ -139,17 +139,17 @@ func (p Policy) objectReceiver(t target) monitoring.Receiver {
 			out.WebhookConfigs = append(out.WebhookConfigs, monitoring.WebhookConfig{
 				URLSecret: selector(r.Webhook.URL), SendResolved: ptr.To(true)})
 		case r.Email != nil:
-			out.EmailConfigs = append(out.EmailConfigs, objectEmail(r.Email))
+			out.EmailConfigs = append(out.EmailConfigs, objectEmail(r.Email, t))
 		}
 	}
 	return out
 }
 
-func objectPagerDuty(r *v1alpha1.PagerDutyReceiver, severity string) monitoring.PagerDutyConfig {
+func objectPagerDuty(r *v1alpha1.PagerDutyReceiver, t target) monitoring.PagerDutyConfig {
 	out := monitoring.PagerDutyConfig{RoutingKey: selector(r.RoutingKey), SendResolved: ptr.To(true),
-		Description: ptr.To(summary), Severity: ptr.To(severity), Class: ptr.To(class), Component: ptr.To(component),
+		Description: ptr.To(t.incidentTitle()), Severity: ptr.To(t.severity), Class: ptr.To(class), Component: ptr.To(component),
 		Group: ptr.To(groupName), Source: ptr.To(source), Client: ptr.To(client),
-		ClientURL: ptr.To(annotation("dashboard_url"))}
+		ClientURL: ptr.To(ofWorst("dashboard_url"))}
 	if r.URL != "" {
 		out.URL = ptr.To(monitoring.URL(r.URL))
 	}
@@ -163,10 +163,10 @@ func objectPagerDuty(r *v1alpha1.PagerDutyReceiver, severity string) monitoring.
 	return out
 }
 
-func objectEmail(r *v1alpha1.EmailReceiver) monitoring.EmailConfig {
+func objectEmail(r *v1alpha1.EmailReceiver, t target) monitoring.EmailConfig {
 	out := monitoring.EmailConfig{To: ptr.To(r.To), From: ptr.To(r.From), Smarthost: ptr.To(r.Smarthost),
 		Text: ptr.To(text), HTML: ptr.To(""), SendResolved: ptr.To(true),
-		Headers: []monitoring.KeyValue{{Key: "Subject", Value: title + summary}}}
+		Headers: []monitoring.KeyValue{{Key: "Subject", Value: t.title()}}}
 	if r.Password != nil {
 		out.AuthUsername, out.AuthPassword = ptr.To(r.Username), selector(*r.Password)
 	}

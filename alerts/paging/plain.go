@@ -196,15 +196,15 @@ func (p Policy) plainReceiver(t target, folder string) plainReceiver {
 		file := path.Join(folder, p.secretFile(r.Name))
 		switch {
 		case r.PagerDuty != nil:
-			out.PagerDuty = append(out.PagerDuty, plainPagerDutyOf(r.PagerDuty, file, t.severity))
+			out.PagerDuty = append(out.PagerDuty, plainPagerDutyOf(r.PagerDuty, file, t))
 		case r.Slack != nil:
 			out.Slack = append(out.Slack, plainSlack{APIURLFile: file, Channel: r.Slack.Channel, SendResolved: true,
-				Title: title + summary, TitleLink: annotation("runbook_url"), Text: text})
+				Title: t.title(), TitleLink: ofWorst("runbook_url"), Text: text})
 		case r.Webhook != nil:
 			out.Webhook = append(out.Webhook, plainWebhook{URLFile: file, SendResolved: true})
 		case r.Email != nil:
 			mail := plainEmail{To: r.Email.To, From: r.Email.From, Smarthost: r.Email.Smarthost, Text: text,
-				AuthUsername: r.Email.Username, Headers: map[string]string{"Subject": title + summary},
+				AuthUsername: r.Email.Username, Headers: map[string]string{"Subject": t.title()},
 				SendResolved: true}
 			if r.Email.Password != nil {
 				mail.AuthPasswordFile = file
@@ -215,9 +215,9 @@ func (p Policy) plainReceiver(t target, folder string) plainReceiver {
 	return out
 }
 
-func plainPagerDutyOf(r *v1alpha1.PagerDutyReceiver, file, severity string) plainPagerDuty {
-	out := plainPagerDuty{RoutingKeyFile: file, URL: r.URL, Description: summary, Severity: severity, Class: class,
-		Component: component, Group: groupName, Source: source, Client: client, ClientURL: annotation("dashboard_url"),
+func plainPagerDutyOf(r *v1alpha1.PagerDutyReceiver, file string, t target) plainPagerDuty {
+	out := plainPagerDuty{RoutingKeyFile: file, URL: r.URL, Description: t.incidentTitle(), Severity: t.severity, Class: class,
+		Component: component, Group: groupName, Source: source, Client: client, ClientURL: ofWorst("dashboard_url"),
 		Details: map[string]string{}}
 	for _, d := range details() {
 		out.Details[d.name] = d.text
@@ -229,7 +229,7 @@ func plainPagerDutyOf(r *v1alpha1.PagerDutyReceiver, file, severity string) plai
 }
 
 // links are those of an incident.
-var links = []detail{{"Runbook", annotation("runbook_url")}, {"Dashboard", annotation("dashboard_url")}}
+var links = []detail{{"Runbook", ofWorst("runbook_url")}, {"Dashboard", ofWorst("dashboard_url")}}
 
 func (p Policy) plainHours() plainInterval {
 	out := plainInterval{Name: p.hours()}

@@ -25,6 +25,9 @@ const (
 	SLO = "slo"
 	// Version is the operator's version, from its CSV.
 	Version = "version"
+	// RecoveredClusters is on how many clusters a version was bad before it recovered and then
+	// failed anew on more: what tells the page about the second failure from that about the first.
+	RecoveredClusters = "recovered_clusters"
 	// Release is the short hash of a release, as ShortHash returns it. Two releases
 	// of one version differ in their configuration. Only series that have Version
 	// have it.
@@ -317,7 +320,8 @@ const (
 	SLOObjective = "bellwether:slo_objective:ratio"
 	// SLOPeriod is the budget period of each operator and SLI, in seconds.
 	SLOPeriod = "bellwether:slo_period:seconds"
-	// SLOGuard is how many slices of a tier's long window must be bad at least.
+	// SLOGuard is how many slices of a tier's long window must be bad at least, unless one is
+	// confirmed (the fastest tier).
 	SLOGuard = "bellwether:slo_guard:slices"
 	// SLOMinRequests is how many requests a tier's long window must have at least,
 	// for objectives whose budgets count requests.
@@ -339,6 +343,12 @@ const (
 	// SLOReleasePage has the samples of SLOReleaseBurn for which there is a page, and the
 	// last one while the page is held because the burn rate begins again and again.
 	SLOReleasePage = "bellwether:slo_release_page:ratio"
+	// ReleaseRecovered is on how many clusters a version was bad at most before it recovered,
+	// while there is a page about it.
+	ReleaseRecovered = "bellwether:release_recovered:clusters"
+	// ReleaseRegrown is 1 for a version that recovered on RecoveredClusters and then failed anew
+	// on more, while there is a page about it.
+	ReleaseRegrown = "bellwether:release_regrown:bool"
 	// SLOClusterBurn counts the operators that are bad on a cluster, while these are
 	// so many that the cluster is to blame.
 	SLOClusterBurn = "bellwether:slo_cluster_burn:operators"
@@ -477,7 +487,7 @@ func Recorded() []Series {
 		{SLIExpected, "gauge", cluster(), "1 for each SLI that must have slices."},
 		{SLOObjective, "gauge", slo(), "The target, between 0 and 1."},
 		{SLOPeriod, "gauge", slo(), "The budget period, in seconds."},
-		{SLOGuard, "gauge", slo(), "Fewer bad slices than this never alert."},
+		{SLOGuard, "gauge", slo(), "Fewer bad slices than this never alert, unless one is confirmed."},
 		{SLOMinRequests, "gauge", slo(), "Fewer requests than this never alert, where the budget counts requests."},
 		{SLOTeam, "gauge", OfOperator(Team, Criticality),
 			"1, with who owns the operator's SLOs, and how important the operator is."},
@@ -488,6 +498,10 @@ func Recorded() []Series {
 			"The burn rate of the worst cluster of a release, while the release is to blame."},
 		{SLOReleasePage, "gauge", slo(Version),
 			"The burn rate of a release that pages, also while the page is held."},
+		{ReleaseRecovered, "gauge", OfOperator(Version),
+			"Clusters on which a version was bad before it recovered, while there is a page about it."},
+		{ReleaseRegrown, "gauge", OfOperator(Version, RecoveredClusters),
+			"1 for a version that recovered and then failed on more clusters, while there is a page about it."},
 		{SLOClusterBurn, "gauge", []string{Cluster},
 			"Operators that are bad on a cluster, while the cluster is to blame."},
 		{ReleaseBlame, "gauge", OfOperator(Version),

@@ -58,10 +58,10 @@ func (s Set) burnAlerts() []monitoringv1.Rule {
 	}
 	if len(s.critical()) == 0 { // otherwise the page is in the group of critical operators
 		page := s.pageOf(fmt.Sprintf("%s{%s}", series.SLOBurn, tiersOf(series.Page)))
-		rules = append(rules, s.operatorAlert(series.Page, page, windowOf(series.SLOBurn, series.Page,
-			installIdentity...)))
+		burns := selected(series.SLOBurn, series.Page, installIdentity...)
+		rules = append(rules, s.operatorAlert(series.Page, page, burns, burns))
 	}
-	return append(rules, s.operatorAlert(series.Ticket, ticket, ""))
+	return append(rules, s.operatorAlert(series.Ticket, ticket, "", ""))
 }
 
 // pageOf is the page about burn rates of operators on a cluster, and about those that
@@ -77,7 +77,7 @@ func (s Set) pageOf(burns string) string {
 // run fail at the same time, it is not the release's fault, and one page without a
 // version.
 func releasePages() string {
-	burn := series.SLOReleasePage
+	burn := withRegrown(series.SLOReleasePage, releaseLabels)
 	// One that is only held does not excuse another.
 	several := fmt.Sprintf("%s > 1", aggregate("count", objectiveLabels, fmt.Sprintf("%s{severity=%q} and %s %s",
 		series.SLOReleaseBurn, series.Page, on(versionLabels), running)))
@@ -102,21 +102,28 @@ func rule(name, severity, scope, expr string, annotations map[string]string) mon
 // installIdentity are the labels of an SLI of an operator on one cluster.
 var installIdentity = []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
 
-// operatorAlert is about one SLI of an operator on one cluster. The window is a
-// template. A ticket has none: there may be thousands of tickets, and Prometheus
-// evaluates each annotation of each alert each time.
-func (s Set) operatorAlert(severity, burning, window string) monitoringv1.Rule {
+// operatorAlert is about one SLI of an operator on one cluster. Burns selects the burn rates of
+// a page by the labels of the alert, and lately those for which it also fires without being held. A ticket has
+// none, and no window: there may be thousands of tickets, and Prometheus evaluates each annotation of each alert each
+// time.
+func (s Set) operatorAlert(severity, burning, burns, lately string) monitoringv1.Rule {
+	const rate = "its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast on cluster {{ $labels.cluster }}"
+	summary, description := nameOfOperator+" burns "+rate, ratePersists
+	if severity == series.Page {
+		until := heldUntil(burns, lately, installIdentity...)
+		summary = ifHeld(until, nameOfOperator+" burned "+rate+again, summary)
+		description = ifHeld(until, isHeld, description)
+	}
 	annotations := addEvidence(severity, map[string]string{
-		"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
-			"on cluster {{ $labels.cluster }}",
-		"description": "At this rate the error budget is gone before its period is over.",
+		"summary":     summary,
+		"description": description,
 		"burn":        "{{ printf \"%.1f\" $value }}",
 		"budget_left": budgetLeft("%s", installIdentity...),
 		"criticality": s.criticality(),
 		"look":        "bellwether why {{ $labels.cluster }} {{ $labels.operator }}" + inNamespace,
 	})
-	if window != "" {
-		annotations["window"] = window
+	if severity == series.Page {
+		annotations["window"] = windowOf(burns, installIdentity...)
 	}
 	return rule(AlertOperator, severity, series.ScopeOperator, owned(burning),
 		s.annotate(annotations, "&var-cluster={{ $labels.cluster | urlquery }}"))
@@ -126,24 +133,60 @@ func (s Set) operatorAlert(severity, burning, window string) monitoringv1.Rule {
 func (s Set) releaseAlert(severity, burning string) monitoringv1.Rule {
 	objective := []string{series.OperatorNamespace, series.Operator, series.SLI}
 	release := append(slices.Clone(objective), series.Version)
+	either := func(annotation func(labels ...string) string) string {
+		return ofVersionOrAll(annotation(release...), annotation(objective...))
+	}
 	number := func(each string) string {
-		return ofVersionOrAll(numberOfClusters(severity, each, release...),
-			numberOfClusters(severity, each, objective...))
+		return either(func(labels ...string) string {
+			return list(fmt.Sprintf("count(%s)", clustersOf(severity, labels...)), each, labels...)
+		})
+	}
+	rate := "its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
+		"{{ with $labels.version }}in version {{ . }}{{ else }}in several versions{{ end }}" +
+		number(` on {{ $x | value | printf "%.0f" }} cluster{{ if ne ($x | value) 1.0 }}s{{ end }}`)
+	summary := nameOfOperator + " burns " + rate
+	description := either(func(labels ...string) string { return s.whoIsBlamed(severity, labels...) })
+	if severity == series.Page {
+		// What several versions have in common is not held.
+		burns := fmt.Sprintf("%s{%s=%q,%s}", series.SLOReleaseBurn, series.Severity, series.Page, matching(release...))
+		until := heldUntil(burns, burns, release...)
+		summary = ifHeld(until, nameOfOperator+" burned "+rate+again, summary+afterRecovery)
+		description = ifHeld(until, isHeld, description)
 	}
 	return rule(AlertRelease, severity, series.ScopeRelease, owned(burning), s.annotate(addChange(map[string]string{
-		"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
-			"{{ with $labels.version }}in version {{ . }}{{ else }}in several versions{{ end }}" +
-			number(` on {{ $x | value | printf "%.0f" }} cluster{{ if ne ($x | value) 1.0 }}s{{ end }}`),
-		"description": "Several clusters fail in the same way, or a wave of the rollout was judged failed. At this " +
-			"rate the error budget is gone before its period is over. The value is that of the worst cluster.",
-		"burn": "{{ printf \"%.1f\" $value }}",
-		"window": ofVersionOrAll(windowOf(series.SLOVersionBurn, severity, release...),
-			windowOf(series.SLOVersionBurn, severity, objective...)),
-		"budget_left":   budgetLeft("min(%s)", objective...),
-		"clusters":      ofVersionOrAll(clustersOf(severity, release...), clustersOf(severity, objective...)),
+		"summary":     summary,
+		"description": description,
+		"burn":        "{{ printf \"%.1f\" $value }}",
+		"window": either(func(labels ...string) string {
+			return windowOf(selected(series.SLOVersionBurn, severity, labels...), labels...)
+		}),
+		"budget_left": budgetLeft("min(%s)", objective...),
+		"clusters": either(func(labels ...string) string {
+			return listBy(series.Cluster, fmt.Sprintf("topk(%d, %s)", listed, clustersOf(severity, labels...)),
+				`{{ $x | label "cluster" }}`, labels...)
+		}),
 		"cluster_count": number(`{{ $x | value | printf "%.0f" }}`),
 		"criticality":   s.criticality(),
 	}, "{{ $labels.version }} burns its {{ $labels.sli }} budget"), ""))
+}
+
+const (
+	// ratePersists is what a burn rate means.
+	ratePersists = "At this rate the error budget is gone before its period is over."
+	// afterRecovery follows the summary of a page about a version that failed before, on fewer clusters.
+	afterRecovery = "{{ with $labels.recovered_clusters }}, after it had recovered from a failure on {{ . }} " +
+		"cluster{{ if ne . \"1\" }}s{{ end }}{{ end }}"
+)
+
+// whoIsBlamed says why the version is blamed: several clusters, or one after a wave was judged failed.
+func (s Set) whoIsBlamed(severity string, labels ...string) string {
+	one := "A wave of the rollout was judged failed. " + ratePersists
+	if s.Blame.defaulted().Clusters < 2 {
+		one = ratePersists
+	}
+	several := "Several clusters fail in the same way. " + ratePersists + " The value is that of the worst cluster."
+	return fmt.Sprintf("{{ if %s }}%s{{ else }}%s{{ end }}",
+		results(fmt.Sprintf("count(%s) == 1", clustersOf(severity, labels...)), labels...), one, several)
 }
 
 // clusterAlert is about a whole cluster.
@@ -186,27 +229,35 @@ func results(query string, labels ...string) string {
 	return fmt.Sprintf("query (printf %s %s)", quote(query), "$labels."+strings.Join(labels, " $labels."))
 }
 
-// clustersOf lists the clusters that burn.
+// clustersOf are the clusters that burn. A page begins when one of several clusters that are bad
+// burns, so it has those that were bad lately too; and those that burned last while it is held.
 func clustersOf(severity string, labels ...string) string {
-	return listBy(series.Cluster, fmt.Sprintf("topk(%d, max by (cluster) (%s))", listed,
-		selected(series.SLOVersionBurn, severity, labels...)), `{{ $x | label "cluster" }}`, labels...)
+	burn := selected(series.SLOVersionBurn, severity, labels...)
+	if severity == series.Page {
+		burn = fmt.Sprintf("%[1]s or last_over_time(%[2]s{%[3]s}[%[4]s]) or on () last_over_time(%[1]s[%[5]s])", burn,
+			series.SLIBadVersion, matching(labels...), duration(fastest().Short), duration(recurringHold))
+	}
+	return fmt.Sprintf("max by (cluster) (%s)", burn)
 }
 
-// numberOfClusters counts the clusters that burn; each writes the number.
-func numberOfClusters(severity, each string, labels ...string) string {
-	return list(fmt.Sprintf("count(max by (cluster) (%s))", selected(series.SLOVersionBurn, severity, labels...)),
-		each, labels...)
-}
-
-// windowOf is the long window of the tier that burns fastest.
-func windowOf(name, severity string, labels ...string) string {
-	return list(fmt.Sprintf("topk(1, max by (tier) (%s))", selected(name, severity, labels...)),
-		`{{ $x | label "tier" }}`, labels...)
+// windowOf is the long window of the tier that burns fastest, or burned last while a page is held.
+func windowOf(burns string, labels ...string) string {
+	return list(fmt.Sprintf("topk(1, max by (tier) (%[1]s or on () last_over_time(%[1]s[%[2]s])))", burns,
+		duration(recurringHold)), `{{ $x | label "tier" }}`, labels...)
 }
 
 // selected is a format of a selector: by the tiers of a severity, and by labels.
 func selected(name, severity string, labels ...string) string {
-	return name + "{" + tiersOf(severity) + "," + strings.Join(labels, "=%q,") + "=%q}"
+	return name + "{" + tiersOf(severity) + "," + matching(labels...) + "}"
+}
+
+// matching is a format of matchers of labels, which may be in a query more than once.
+func matching(labels ...string) string {
+	var out []string
+	for i, label := range labels {
+		out = append(out, fmt.Sprintf("%s=%%[%d]q", label, i+1))
+	}
+	return strings.Join(out, ",")
 }
 
 // ofVersionOrAll chooses by whether an alert has a version.

@@ -74,13 +74,19 @@ func lookAt(query string) string {
 		inNamespace)
 }
 
+// suspectFor is how long after its rollout has ended a version is suspected because it is new.
+const suspectFor = 24 * time.Hour
+
 // rollBack is the command that rolls back the rollout of an alert's version: the
-// operator's newest one, if there is a version to go back to.
+// operator's newest one, if there is a version to go back to. If that has ended long ago, something else has
+// changed, and there is none.
 func rollBack(reason string) string {
 	newest := latest(fmt.Sprintf("%s{%s=%%[1]q,%s=%%[2]q}", series.RolloutInfo, series.OperatorNamespace,
 		series.Operator))
 	change := changeBy(series.Version, fmt.Sprintf("%s=%q", series.Kind, series.KindRollout), series.From+`!=""`)
-	return list(fmt.Sprintf("topk(1, %s and on (%s, %s) %s)", change, operatorLabels, series.Rollout, newest),
+	ended := latest(fmt.Sprintf("%s{%s=%%[1]q,%s=%%[2]q}", series.RolloutEnd, series.OperatorNamespace, series.Operator))
+	return list(fmt.Sprintf("topk(1, %s and on (%s, %s) %s unless %s time() - %s > %s)", change, operatorLabels,
+		series.Rollout, newest, on(operatorLabels), ended, number(suspectFor.Seconds())),
 		`bellwether rollout rollback {{ $x | label "rollout" }}`+inNamespace+
 			` --reason "`+reason+`"`, operatorAndVersion...)
 }

@@ -64,10 +64,9 @@ func (s Set) criticalGroup(part Part) monitoringv1.RuleGroup {
 		"min_over_time(%[6]s[%[8]s]) == 0\n  unless on (cluster) max_over_time(%[7]s[%[8]s])\n", series.SLOBurn,
 		tiersOf(series.Page), series.Tier, CriticalTier().Name, on(budgetLabels), series.SLIBadCluster,
 		series.SLOClusterBurn, duration(criticalMemory)))
-	window := list(fmt.Sprintf("topk(1, max by (tier) (max_over_time(%s{%s,%s=%%q}[%s])))", series.SLOBurn,
-		s.pagingTiers(), strings.Join(installIdentity, "=%q,"), duration(criticalMemory)),
-		`{{ $x | label "tier" }}`, installIdentity...)
-	return group("sli-critical", CriticalStep, append(rules, s.operatorAlert(series.Page, page, window))...)
+	burns := fmt.Sprintf("%s{%s,%s}", series.SLOBurn, s.pagingTiers(), matching(installIdentity...))
+	lately := fmt.Sprintf("max_over_time(%s[%s])", burns, duration(criticalMemory))
+	return group("sli-critical", CriticalStep, append(rules, s.operatorAlert(series.Page, page, burns, lately))...)
 }
 
 // criticalSlices record the bad slices that a part makes of critical operators. On

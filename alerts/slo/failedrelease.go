@@ -48,8 +48,8 @@ func (s Set) failedReleaseAlert() monitoringv1.Rule {
 	slices := fmt.Sprintf("\n  (%s or %s and on (%s, %s) %s)\n  and %s %s{tier=%q}\n", bad(badOfGone),
 		bad(badOfRunning), series.Cluster, versionLabels, series.OperatorInfo, on(objectiveLabels), threshold,
 		fastest().Name)
-	expr := ofTeam(fmt.Sprintf("%s\nand %s %s", aggregate("group", versionLabels, slices), on(versionLabels),
-		failedReleases()))
+	expr := ofTeam(withRegrown(fmt.Sprintf("%s\nand %s %s", aggregate("group", versionLabels, slices),
+		on(versionLabels), failedReleases()), versionLabels))
 	out := rule(AlertRelease, series.Page, series.ScopeRelease, expr, s.annotateFailedRelease())
 	// An empty label is none. It tells this rule from that about single SLIs.
 	out.Labels[series.SLI] = ""

@@ -6,6 +6,7 @@ package slo
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/bellwether-dev/bellwether/phrase"
@@ -39,18 +40,32 @@ func Feasible(o Objective) []Finding {
 				"instead", number(100*factor), MaxThreshold)
 		case factor > MaxThreshold.Ratio():
 			find(false, "it alerts at %s %% of bad slices instead of %s %%", MaxThreshold, number(100*factor))
+		case t == fastest() && isConfirmed(o.SLI):
+			if least < 2 {
+				find(false, "its burn rate is exceeded after %s, and it alerts when the two newest scrapes were bad, "+
+					"because a single bad sample must not alert", phrase.Count(int(least), "bad minute"))
+			}
 		case least < Guard:
 			find(false, "its burn rate is exceeded after %s, and it alerts after %d, because a single bad sample "+
 				"must not alert", phrase.Count(int(least), "bad minute"), Guard)
 		}
 	}
-	if allowed := count(o.period()) * o.Target.Budget().Ratio(); allowed < Guard {
+	needed := Guard
+	if isConfirmed(o.SLI) {
+		needed = 1 // of which the two newest scrapes are bad
+	}
+	if allowed := count(o.period()) * o.Target.Budget().Ratio(); allowed < float64(needed) {
 		out = append(out, Finding{o.SLI, "", true, fmt.Sprintf(
-			"%s: %s %% allows %s bad minutes of %s, fewer than the %d that it takes to alert: the budget is always "+
-				"gone first; lower the target",
-			o.SLI, o.Target, number(math.Floor(allowed)), duration(o.period()), Guard)})
+			"%s: %s %% allows %s of %s, fewer than the %d that it takes to alert: the budget is always gone first; lower "+
+				"the target", o.SLI, o.Target, phrase.Count(int(math.Floor(allowed)), "bad minute"), duration(o.period()),
+			needed)})
 	}
 	return out
+}
+
+// isConfirmed tells whether slices of an SLI can be confirmed, so that the fastest tier does not wait for Guard of them.
+func isConfirmed(name string) bool {
+	return slices.ContainsFunc(SLIs(), func(s SLI) bool { return s.Name == name && s.before != "" })
 }
 
 // RetentionFinding says what does not work where Prometheus keeps samples for a

@@ -18,8 +18,14 @@ func TestFeasible(t *testing.T) {
 		want string
 		text string
 	}{
-		"99.5 %":               {Objective{SLI: "csv", Target: 995_000}, "", ""},
-		"guarded":              {Objective{SLI: "csv", Target: 999_000}, "1h", "exceeded after 1 bad minute,"},
+		"99.5 %": {Objective{SLI: "csv", Target: 995_000}, "", ""},
+		"confirmed": {Objective{SLI: "csv", Target: 999_000}, "1h",
+			"exceeded after 1 bad minute, and it alerts when the two newest scrapes were bad,"},
+		"guarded": {Objective{SLI: "panic", Target: 999_000}, "1h",
+			"exceeded after 1 bad minute, and it alerts after 3,"},
+		"two minutes of a month": {Objective{SLI: "csv", Target: 999_950}, "1h 6h 1d 3d", ""},
+		"two minutes that are not enough": {Objective{SLI: "panic", Target: 999_950}, "1h 6h 1d 3d !",
+			"allows 2 bad minutes of 30d, fewer than the 3 that it takes to alert"},
 		"low target":           {Objective{SLI: "csv", Target: 930_000}, "1h", "need 100.8 % of slices"},
 		"close to the bound":   {Objective{SLI: "csv", Target: 936_000}, "1h", "instead of 92.16"},
 		"no budget at all":     {Objective{SLI: "csv", Target: 999_999}, "1h 6h 1d 3d !", "lower the target"},

@@ -106,13 +106,17 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 	return group("absence", 4*time.Minute, wait(rule(AlertSLIAbsent, series.Ticket, series.ScopeOperator,
 		fmt.Sprintf("(\n%s\n)\nor (\n%s\n)", indent(owned(missing)), indent(s.unknownOperators())),
 		s.annotate(map[string]string{
-			"summary": "No data for {{ with $labels.sli }}{{ . }} of {{ end }}" + nameOfOperator +
+			"summary": ofKnown("No data for {{ with $labels.sli }}{{ . }} of {{ end }}"+nameOfOperator+
 				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
-			"description": "The SLI was measured fewer than 5 times in the last 15 minutes. The operator may be down " +
-				"without any other alert. Check that the agent runs and that Prometheus scrapes it. If this is an " +
-				"SLI of the operator's own, check that the metrics have the names that its definition uses. If the " +
-				"hub has no operator of that name, as where the alert names no SLI, correct the name in the " +
-				"objectives or the EndpointProbe: nothing else alerts about it.",
+				"Operator "+nameOfOperator+", which objectives or a probe name, is expected on no cluster",
+				"There is no operator "+nameOfOperator+", which objectives or a probe name"),
+			"description": ofKnown("The SLI was measured fewer than 5 times in the last 15 minutes. The operator may be "+
+				"down without any other alert. Check that the agent runs and that Prometheus scrapes it. If this is an "+
+				"SLI of the operator's own, check that the metrics have the names that its definition uses.",
+				"Nothing is measured, and nothing else alerts about it. Its ManagedOperator selects no cluster, or none "+
+					"that it should run on now. Correct its selector, or delete the objectives and the EndpointProbe.",
+				"Nothing is measured, and nothing else alerts about it. The hub has no ManagedOperator of that name: "+
+					"correct the name in the objectives or in the EndpointProbe, or create the ManagedOperator."),
 		}, "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}")), absentFor))
 }
 
@@ -142,6 +146,17 @@ func (s Set) unknownOperators() string {
 	}
 	return fmt.Sprintf("(%s)\nand on () %s", strings.Join(unknown, "\nor "), aggregate("group", "",
 		series.FleetClusters+" offset "+duration(absentWindow)))
+}
+
+// ofKnown is a template that chooses by what is known of an alert's operator: it is expected on a cluster, the
+// hub has it, or neither.
+func ofKnown(expected, unexpected, missing string) string {
+	found := func(metric string) string {
+		return results(metric+"{"+matching(series.OperatorNamespace, series.Operator)+"}", series.OperatorNamespace,
+			series.Operator)
+	}
+	return fmt.Sprintf("{{ if or $labels.cluster (%s) }}%s{{ else if %s }}%s{{ else }}%s{{ end }}", found(known), expected,
+		found(series.OperatorReady), unexpected, missing)
 }
 
 // ownMatcher selects the own SLIs of an operator with alerts, and the probes that it names, if it has

@@ -50,3 +50,28 @@ func releasePage() monitoringv1.Rule {
 	return record(series.SLOReleasePage, fmt.Sprintf("%s\nor\n(\n  %s\n  and %s %s\n)",
 		aggregate("max", releaseLabels, burn), held(burn, releaseLabels), on(versionLabels), running))
 }
+
+// heldUntil is a query for when the hold of a page ends, which has no result unless the page is held.
+// Burns selects its burn rates by labels of the alert, and lately those for which it also fires without being held.
+func heldUntil(burns, lately string, labels ...string) string {
+	return results(fmt.Sprintf("max(max_over_time(timestamp(%s)[%s:%s])) + %s unless on () (%s)", burns,
+		duration(recurringHold), duration(Step), number(recurringHold.Seconds()), lately), labels...)
+}
+
+// ifHeld is a template of what a page says while it is held, where {{ . }} is when that ends, and
+// otherwise.
+func ifHeld(until, held, otherwise string) string {
+	return fmt.Sprintf("{{ with %s }}%s{{ else }}%s{{ end }}", until, held, otherwise)
+}
+
+var (
+	// again follows the summary of a page that is held.
+	again = " at least twice within " + duration(recurs) + "; held until " + endOfHold
+	// isHeld describes it.
+	isHeld = "The error budget burned too fast at least twice within " + duration(recurs) + ", and it does not now. " +
+		"Because this recurs, the page is held until " + endOfHold + ", and longer if it burns again, so that each time " +
+		"is not another page."
+)
+
+// endOfHold is a template of the time that heldUntil found.
+const endOfHold = `{{ (. | first | value | toTime).UTC.Format "2006-01-02 15:04" }} UTC`

@@ -158,6 +158,7 @@ func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 	rules = append(rules, s.versionRules(fastest())...)
 	rules = append(rules, clusterBlame(requests))
 	rules = append(append(rules, s.releaseRules(requests)...), releasePage())
+	rules = append(rules, regrownReleases()...)
 	rules = append(rules, slicesOfClusters()...)
 	rules = append(rules, s.clusterRules(fastest())...)
 	rules = append(rules, s.burnAlerts()...)

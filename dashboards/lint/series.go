@@ -39,7 +39,7 @@ var ofOperators = []string{
 
 var ofProbes = []string{
 	series.ProbeSuccess, series.ProbeDuration, series.ProbeHTTPStatusCode, series.ProbeSSLEarliestExpiry,
-	series.ProbeHTTPDuration, series.ProbeDNSLookupTime,
+	series.ProbeSSLChainExpiry, series.ProbeHTTPDuration, series.ProbeDNSLookupTime,
 }
 
 // summed are the series whose names end in a window.

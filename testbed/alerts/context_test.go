@@ -89,8 +89,8 @@ func (s releaseStory) test(name string) testCase {
 		labels["version"] = s.version
 	}
 	annotations := map[string]string{
-		"description": "Several clusters fail in the same way, or a wave of the rollout was judged failed. At this rate " +
-			"the error budget is gone before its period is over. The value is that of the worst cluster.",
+		"description": "Several clusters fail in the same way. At this rate the error budget is gone before its period is " +
+			"over. The value is that of the worst cluster.",
 		// 59 slices of a month's 43.2 that may be bad: the budget is that of the evaluation before.
 		"burn": "1000.0", "window": "1h", "criticality": "Standard", "budget_left": "-36.57%",
 		"rollout": "", "wave": "", "change": "", "rollback": "", "look": "bellwether operator get echo -n fleet",
@@ -164,7 +164,26 @@ var releaseStories = map[string]releaseStory{
 		extra: []testInput{{`bellwether_rollout_wave_failed{operator_namespace="fleet",operator="echo",wave="canary",` +
 			`version="1.1.0",release="r"}`, fmt.Sprintf("1x%d", outageTo)}},
 		says: says("version 1.1.0 on 1 cluster", 1, "c0", "rollout", "fleet/echo-2", "wave", "canary",
-			"change", "1.1.0, started 2026-11-22 18:34 UTC", "look", "bellwether rollout get echo-2 -n fleet"),
+			"change", "1.1.0, started 2026-11-22 18:34 UTC", "look", "bellwether rollout get echo-2 -n fleet",
+			"description", "A wave of the rollout was judged failed. At this rate the error budget is gone before its period "+
+				"is over."),
+	},
+	"a rollout that ended more than a day ago": {
+		clusters: 2, version: "1.1.0", rollouts: []rolledOut{first, upgrade.with(isNewest)},
+		extra: []testInput{{`bellwether_rollout_end_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
+			fmt.Sprintf("-80000x%d", outageTo)}},
+		says: says("version 1.1.0 on 2 clusters", 2, "c0, c1", "rollout", "fleet/echo-2", "wave", "canary",
+			"change", "1.0.0 -> 1.1.0, started 2026-11-22 18:34 UTC",
+			"look", "bellwether rollout get echo-2 -n fleet"),
+	},
+	"a rollout that ended an hour ago": {
+		clusters: 2, version: "1.1.0", rollouts: []rolledOut{first, upgrade.with(isNewest)},
+		extra: []testInput{{`bellwether_rollout_end_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
+			fmt.Sprintf("3600x%d", outageTo)}},
+		says: says("version 1.1.0 on 2 clusters", 2, "c0, c1", "rollout", "fleet/echo-2", "wave", "canary",
+			"change", "1.0.0 -> 1.1.0, started 2026-11-22 18:34 UTC",
+			"look", "bellwether rollout get echo-2 -n fleet",
+			"rollback", `bellwether rollout rollback echo-2 -n fleet --reason "1.1.0 burns its csv budget"`),
 	},
 	"a rollout that is being rolled back": {
 		clusters: 2, version: "1.1.0", rollouts: []rolledOut{upgrade, rollback},
@@ -235,4 +254,20 @@ func TestAlertSaysWhatFailsOnACluster(t *testing.T) {
 					"operators": "fleet/operator-0, fleet/operator-1, fleet/operator-2",
 					"look":      "bellwether fleet get c0",
 				}}}}}})
+}
+
+// TestFirstPageNamesAllClusters reads a page about a release in the minute in which it begins: one cluster burns its budget,
+// and another one has just become bad.
+func TestFirstPageNamesAllClusters(t *testing.T) {
+	t.Parallel()
+	const read = 61
+	story := releaseStory{version: "1.0.0", says: says("version 1.0.0 on 2 clusters", 2, "c0, c1")}.test("the first minute")
+	fleet := fleet{minutes: read + 1, installs: clusters(2, func(i int, in *install) {
+		in.onlyCSV, in.bad = true, failing("csv", span{60 + i, read + 1})
+	})}
+	story.Series, story.Alerts[0].At = fleet.series(), fmt.Sprintf("%dm", read)
+	said := story.Alerts[0].Alerts[0].Annotations
+	said["summary"] = "fleet/echo burns its csv budget 33.3 times too fast in version 1.0.0 on 2 clusters"
+	said["burn"], said["budget_left"] = "33.3", "97.69%"
+	run(t, onlyCSV, story)
 }

@@ -193,3 +193,35 @@ func TestNamedIsExpected(t *testing.T) {
 			absent(`{operator="ledgr",severity="ticket"}`)}},
 	}}, testCase{Name: "nothing is known of the hub", Series: input[1:], Exprs: []testExpr{{Expr: query, At: "60m"}}})
 }
+
+// TestAbsentSaysWhatIsMissing reads the alerts about an SLI without data, about an operator that runs nowhere, and about
+// one that does not exist.
+func TestAbsentSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	set := onlyCSV
+	set.Named = []types.NamespacedName{{Namespace: "fleet", Name: "ledgr"}, {Namespace: "fleet", Name: "idle"}}
+	series := fleet{minutes: 60, installs: []install{{cluster: "c", operator: "good", onlyCSV: true},
+		{cluster: "c", operator: "echo", onlyCSV: true, missing: map[string][]span{"csv": {{0, 60}}}}}}.series()
+	series = append(series, testInput{`bellwether_operator_ready{operator_namespace="fleet",operator="idle"}`, "1x60"})
+	fired := func(operator, summary, description string, more ...string) testFired {
+		labels := map[string]string{"severity": "ticket", "scope": "operator", "operator_namespace": "fleet",
+			"operator": operator}
+		for i := 0; i < len(more); i += 2 {
+			labels[more[i]] = more[i+1]
+		}
+		return testFired{labels, map[string]string{"summary": summary, "description": description}}
+	}
+	run(t, set, testCase{Name: "what is missing", Series: series, Alerts: []testAlert{{At: "59m",
+		Alert: slo.AlertSLIAbsent, Alerts: []testFired{
+			fired("echo", "No data for csv of fleet/echo on cluster c", "The SLI was measured fewer than 5 times in the last "+
+				"15 minutes. The operator may be down without any other alert. Check that the agent runs and that Prometheus "+
+				"scrapes it. If this is an SLI of the operator's own, check that the metrics have the names that its "+
+				"definition uses.", "cluster", "c", "sli", "csv", "slo", "fleet/echo/csv"),
+			fired("idle", "Operator fleet/idle, which objectives or a probe name, is expected on no cluster", "Nothing is "+
+				"measured, and nothing else alerts about it. Its ManagedOperator selects no cluster, or none that it should "+
+				"run on now. Correct its selector, or delete the objectives and the EndpointProbe."),
+			fired("ledgr", "There is no operator fleet/ledgr, which objectives or a probe name", "Nothing is measured, and "+
+				"nothing else alerts about it. The hub has no ManagedOperator of that name: correct the name in the "+
+				"objectives or in the EndpointProbe, or create the ManagedOperator."),
+		}}}})
+}

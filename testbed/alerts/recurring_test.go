@@ -121,3 +121,57 @@ func TestEndsOfPages(t *testing.T) {
 		})
 	}
 }
+
+// heldStory is what a page says at a minute of a fleet that was bad in some spans.
+type heldStory struct {
+	bad, minute, clusters int
+	alert                 string
+	labels, says          map[string]string
+}
+
+// TestHeldPagesSaySo reads whole pages that are held because they recur.
+func TestHeldPagesSaySo(t *testing.T) {
+	t.Parallel()
+	label := func(scope string, more ...string) map[string]string {
+		out := map[string]string{"severity": "page", "scope": scope, "operator_namespace": "fleet", "operator": "echo",
+			"sli": "csv", "slo": "fleet/echo/csv"}
+		for i := 0; i < len(more); i += 2 {
+			out[more[i]] = more[i+1]
+		}
+		return out
+	}
+	held := func(until string) string {
+		return "The error budget burned too fast at least twice within 6h, and it does not now. Because this recurs, the " +
+			"page is held until 1970-01-01 " + until + " UTC, and longer if it burns again, so that each time is not " +
+			"another page."
+	}
+	for name, story := range map[string]heldStory{
+		"an operator on one cluster": {bad: 1, minute: 190, clusters: 3, alert: slo.AlertOperator,
+			labels: label("operator", "cluster", "c0"), says: map[string]string{
+				"summary": "fleet/echo burned its csv budget 11.1 times too fast on cluster c0 at least twice within 6h; held " +
+					"until 1970-01-01 03:25 UTC",
+				"description": held("03:25"), "burn": "11.1", "window": "6h", "criticality": "Standard", "budget_left": "90.74%",
+				"restarts": "", "custom_resources": "", "look": "bellwether why c0 echo -n fleet",
+			}},
+		"a release": {bad: 2, minute: 190, clusters: 4, alert: slo.AlertRelease,
+			labels: label("release", "version", "1.0.0"), says: map[string]string{
+				"summary": "fleet/echo burned its csv budget 11.1 times too fast in version 1.0.0 on 2 clusters at least twice " +
+					"within 6h; held until 1970-01-01 03:26 UTC",
+				"description": held("03:26"), "burn": "11.1", "window": "6h", "criticality": "Standard", "budget_left": "90.74%",
+				"clusters": "c0, c1", "cluster_count": "2", "rollout": "", "wave": "", "change": "", "rollback": "",
+				"look": "bellwether operator get echo -n fleet",
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fleet{minutes: story.minute + 1, installs: clusters(story.clusters, func(i int, in *install) {
+				in.onlyCSV = true
+				if i < story.bad {
+					in.bad = failing("csv", span{60, 62}, span{110, 112})
+				}
+			})}
+			run(t, onlyCSV, testCase{Name: name, Series: f.series(), Alerts: []testAlert{{
+				At: fmt.Sprintf("%dm", story.minute), Alert: story.alert, Alerts: []testFired{{story.labels, story.says}}}}})
+		})
+	}
+}

@@ -276,7 +276,7 @@ func (f *fixture) one(name string, labels ...map[string]string) {
 func (f *fixture) probes() {
 	for _, name := range []string{
 		series.ProbeSuccess, series.ProbeDuration, series.ProbeHTTPStatusCode, series.ProbeSSLEarliestExpiry,
-		series.ProbeDNSLookupTime,
+		series.ProbeSSLChainExpiry, series.ProbeDNSLookupTime,
 	} {
 		f.product(name, map[string]string{"job": "agent"},
 			append([]string{series.Cluster}, series.OfOperator(series.Probe, series.Vantage)...))

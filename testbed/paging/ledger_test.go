@@ -11,6 +11,7 @@ import (
 
 	api "github.com/bellwether-dev/bellwether/alerts/alertmanager"
 	"github.com/bellwether-dev/bellwether/alerts/paging"
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
 )
@@ -307,4 +308,22 @@ func (f *fixture) untilFailed(n float64) {
 		}
 		return failed >= n
 	})
+}
+
+// TestRegrownReleasePages has a release that recovers and fails anew on more clusters while its page still fires: what
+// the rules call another alert then is another incident, and the first one is resolved.
+func TestRegrownReleasePages(t *testing.T) {
+	t.Parallel()
+	f := start(t, 1)
+	first := release(echo, "page", "csv")
+	f.fire(first)
+	f.wantKey(first, f.untilOpen(1).Incidents[0].DedupKey)
+	larger := first.with(series.RecoveredClusters, "2")
+	f.end(first)
+	f.fire(larger)
+	f.until("the larger failure is another incident", func(l pagerduty.Ledger) bool {
+		return in(l, pagerduty.Open) == 1 && in(l, pagerduty.Resolved) == 1
+	})
+	f.end(larger)
+	f.wantOnce(f.untilResolved(2), 2)
 }

@@ -24,5 +24,11 @@ func readOperatorSLO(into *set, doc []byte) error {
 	if err != nil {
 		return err
 	}
-	return into.merge(op)
+	if err := into.merge(op); err != nil {
+		return err
+	}
+	for _, s := range object.Spec.Services {
+		into.report.Given.Services = append(into.report.Given.Services, GivenProbe{Operator: op.ID(), Name: s.Name})
+	}
+	return nil
 }

@@ -49,11 +49,13 @@ type Report struct {
 	Refused []error
 	// Notes say what a file has that no rule is made of, and what was taken for granted. They are in lower case.
 	Notes []string
+	// Given is what the file says of what exists.
+	Given Given
 }
 
 // File adds the objectives of a file to a set. A file has one or more YAML
 // documents; the format of each one follows from what it says of itself: version
-// (sloth) or apiVersion. Operators are in the given namespace, unless an
+// (sloth) or apiVersion. ManagedOperators and EndpointProbes in it only tell what exists. Operators are in the given namespace, unless an
 // OperatorSLO has one, or a service is written as NAMESPACE/NAME.
 //
 // An SLO that cannot be read is left out and does not affect the others: the report
@@ -80,6 +82,10 @@ func File(all *slo.Set, namespace string, text []byte) (Report, error) {
 			into.refuse("service "+doc.name, readSloth(into, doc.text))
 		case formatServiceLevel:
 			into.refuse("PrometheusServiceLevel "+doc.name, readServiceLevel(into, doc.text))
+		case formatOperator:
+			into.refuse(kindOperator+" "+doc.name, into.report.Given.readOperator(doc.text, namespace))
+		case formatProbe:
+			into.refuse(kindProbe+" "+doc.name, into.report.Given.readProbe(doc.text))
 		}
 	}
 	return into.report, nil
@@ -93,6 +99,8 @@ const (
 	formatOpenSLO
 	formatSloth
 	formatServiceLevel
+	formatOperator
+	formatProbe
 )
 
 // document is one of those in a file.
@@ -163,6 +171,10 @@ func identify(text []byte, line int) ([]document, error) {
 		return out, nil
 	case head.APIVersion == api && head.Kind == kindSLO:
 		return of(formatOperatorSLO, head.Metadata.Name)
+	case head.APIVersion == api && head.Kind == kindOperator:
+		return of(formatOperator, head.Metadata.Name)
+	case head.APIVersion == api && head.Kind == kindProbe:
+		return of(formatProbe, head.Metadata.Name)
 	case head.APIVersion == slothv1.SchemeGroupVersion.String() && head.Kind == kindServiceLevel:
 		return of(formatServiceLevel, head.Metadata.Name)
 	case head.APIVersion == "openslo/v1":

@@ -38,11 +38,10 @@ type File struct {
 // isForAll tells whether the file has the rules of all operators.
 func (f File) isForAll() bool { return f.Operator == types.NamespacedName{} }
 
-// files makes the rules of all subjects. Without a subject there are none: a hub
-// that manages nothing has nothing to alert on. Named are operators that OperatorSLOs name and that do
-// not exist.
+// files makes the rules of all subjects. Named are operators that OperatorSLOs name and that do not exist: an alert
+// says so. Without either there are no rules, as a hub that manages nothing has nothing to alert on.
 func files(in Input, subjects []*subject, named []types.NamespacedName) ([]File, error) {
-	if len(subjects) == 0 {
+	if len(subjects) == 0 && len(named) == 0 {
 		return nil, nil
 	}
 	set := slo.Set{Default: slo.DefaultProfile(), RunbookURL: in.RunbookURL, DashboardURL: in.DashboardURL,

@@ -78,7 +78,7 @@ func (r *recorder) started(ctx context.Context, _ *platform.Platform) error {
 	config := fmt.Sprintf(`
 route:
   receiver: pager
-  group_by: [alertname, scope, operator_namespace, operator, cluster, version]
+  group_by: [alertname, scope, operator_namespace, operator, cluster, version, recovered_clusters]
   group_wait: 5s
 receivers:
 - name: pager

@@ -84,6 +84,8 @@ func wordOf(pipe *parse.PipeNode, dot string) string {
 				word = dot
 			case *parse.PipeNode:
 				word = wordOf(a, dot)
+			case *parse.ChainNode: // a method of a time
+				word = "TIME"
 			}
 		}
 		if command.Args[0].String() == "humanizeDuration" {

@@ -96,7 +96,11 @@ func (a *Env) ReadBudgets(ctx context.Context, o *PrometheusFlags, operator stri
 		}
 	}
 	report, err := budgets.Read(ctx, client, q)
-	return report, BudgetError(ctx, err, client.Address)
+	if err != nil {
+		return report, BudgetError(ctx, err, client.Address)
+	}
+	a.asNotified(ctx, report)
+	return report, nil
 }
 
 // Retention returns after how long Prometheus deletes samples; 0 if there is no

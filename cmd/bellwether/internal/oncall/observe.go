@@ -129,7 +129,7 @@ func (a *app) readPrometheus(ctx context.Context, o *handoverOptions, in *handov
 
 func (a *app) readIncidents(ctx context.Context, p *prometheus.Client, in *handover.Input) error {
 	report, err := incidents.Read(ctx, p, incidents.Query{From: in.From, To: in.To, Now: in.Now,
-		Namespace: in.Namespace})
+		Namespace: in.Namespace, Notified: a.Notified(ctx)})
 	switch {
 	case errors.Is(err, incidents.ErrNoRules):
 		return exit.Hintf("check that the rules are loaded with kubectl get operatorslos -A (column LOADED)",

@@ -197,6 +197,19 @@ func TestSLOBudgets(t *testing.T) {
 	})
 }
 
+// TestTicketsAreListedAsTickets lists what fires for an operator that does not page for a single cluster.
+func TestTicketsAreListedAsTickets(t *testing.T) {
+	p := newRecording(t)
+	hub := clitest.NewHub(
+		&v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "echo"}},
+		&v1alpha1.PagingPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-system", Name: "platform"},
+			Spec: v1alpha1.PagingPolicySpec{Scope: v1alpha1.PagingFleet, SingleCluster: v1alpha1.SingleClusterNone}})
+	got := hub.Run(t, "slo", "list", "--prometheus", p.URL)
+	if got.Code != exit.OK || !strings.Contains(got.Out, "ticket, budget spent") || strings.Contains(got.Out, "page") {
+		t.Errorf("%d %s\n%s", got.Code, got.Err, got.Out)
+	}
+}
+
 func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 	answer := func(status int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -220,19 +220,19 @@ func firingCell(b budgets.Budget) term.Cell {
 			exhausted[a.Cluster] = true
 			continue
 		case a.Scope == series.ScopeRelease:
-			parts = append(parts, fmt.Sprintf("%s: release %s", a.Severity, cmp.Or(a.Version, "of several versions")))
+			parts = append(parts, fmt.Sprintf("%s: release %s", a.Kind(), cmp.Or(a.Version, "of several versions")))
 		default:
 			clusters[a.Cluster] = true
 			if first.Name == "" {
 				first = a
 			}
 		}
-		if a.Severity == series.Page {
+		if a.Kind() == series.Page {
 			tone = term.Bad
 		}
 	}
 	if first.Name != "" {
-		parts = append(parts, first.Severity+where(b, clusters))
+		parts = append(parts, first.Kind()+where(b, clusters))
 	}
 	if len(exhausted) > 0 {
 		parts = append(parts, "budget spent"+where(b, exhausted))

@@ -65,6 +65,7 @@ func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused
 	if !o.noDefault {
 		all.Default = slo.DefaultProfile()
 	}
+	var given read.Given
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -80,7 +81,9 @@ func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused
 		for _, note := range report.Notes {
 			notes = append(notes, file+": "+note)
 		}
+		given.Add(report.Given)
 	}
+	notes = append(notes, given.Unknown(all)...)
 	if o.noDefault && len(files) == 0 {
 		return all, nil, nil, exit.Hintf("set a file, or remove --no-default", "no objectives")
 	}
@@ -158,7 +161,10 @@ write, for which ` + "`bellwether slo edge-config`" + ` writes the configuration
 
 An SLO that cannot be read, for example because its query is not PromQL, is reported
 on standard error. The rules of the others are generated, and the command fails.
-Objectives whose alerts cannot work as expected are reported too.`
+Objectives whose alerts cannot work as expected are reported too.
+
+The files may also have ManagedOperators and EndpointProbes. Objectives and probes that name
+an operator or a probe that is not among them are reported.`
 
 const outputObjects = "objects"
 

@@ -56,7 +56,7 @@ func TestSLOGenerate(t *testing.T) {
 		t.Fatal(err)
 	}
 	note := "default/echo: available, tier 1h: its burn rate is exceeded after 1 bad minute, and it " +
-		"alerts after 3, because a single bad sample must not alert\n"
+		"alerts when the two newest scrapes were bad, because a single bad sample must not alert\n"
 	if diff := cmp.Diff(clitest.Result{Out: string(want), Err: note}, got); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
