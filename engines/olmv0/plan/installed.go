@@ -99,7 +99,7 @@ func (in Input) lost() *finding {
 		return nil
 	}
 	stalled := len(in.Cluster.Undefined) > 0 || in.Now.Sub(csv.Since) >= requirementsGrace
-	return &finding{stalled: stalled, reason: v1alpha1.ReasonRequirementsNotMet, recheck: recheckProblem,
+	return &finding{stalled: stalled, reason: v1alpha1.ReasonObjectsLost, recheck: recheckProblem,
 		message: fmt.Sprintf("%s has lost what came with it: %s. %s", csv.Name,
 			strings.Join(phrase.Limit(all, maxLost), "; "), in.Install.RepairAdvice())}
 }
