@@ -18,7 +18,6 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/workload"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // InstallInput is what the explanation of one operator on one cluster is made
@@ -58,11 +57,11 @@ func Install(in InstallInput) Explanation {
 	if in.Install == nil && !selects(in.Operator, in.Cluster) {
 		chain = []Link{notSelected(in)}
 	} else {
-		cluster := clusterLink(in.Cluster)
-		of := v1alpha1.OperatorReference{Namespace: in.Operator.Namespace, Name: in.Operator.Name}
-		if !veto.Covers(in.Cluster.Status.Veto, of) || in.Install != nil && !isPending(in.Install, in.Rollout) {
-			cluster = withoutVeto(cluster)
+		var pending []v1alpha1.OperatorReference
+		if in.Install == nil || isPending(in.Install, in.Rollout) {
+			pending = []v1alpha1.OperatorReference{{Namespace: in.Operator.Namespace, Name: in.Operator.Name}}
 		}
+		cluster := clusterLinkFor(in.Cluster, pending)
 		chain = append([]Link{operatorLink(in), cluster}, changeLinks(in)...)
 	}
 	subject := Subject{Kind: "OperatorInstall", Namespace: in.Operator.Namespace, Name: in.Operator.Name,

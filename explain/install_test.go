@@ -89,6 +89,9 @@ func TestVetoWithNothingToChange(t *testing.T) {
 			in.Install.Labels[v1alpha1.LabelRollout], in.Rollout.Name, in.Rollout.UID = "echo-3", "echo-3", "uid-3"
 			in.Cluster.Status.Veto.Operators = []string{"backup"}
 		}, Healthy},
+		"nothing is to change on a frozen cluster": {func(in *InstallInput) {
+			in.Cluster.Status.Freeze = &v1alpha1.ClusterFreeze{Name: "now", Reason: "an incident"}
+		}, Healthy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := healthyInstall()
