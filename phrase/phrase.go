@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package phrase writes the parts that messages have in common: a count with
-// its noun, the first items of a list, a text of limited length. Its functions
+// its noun, the first items of a list, a text of limited length, a time. Its functions
 // are pure, and all packages but apis may import it.
 package phrase
 

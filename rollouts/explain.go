@@ -134,7 +134,7 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 		return Underway, v1alpha1.ReasonSoaking, s.explainUnready(w)
 	case w.Phase == v1alpha1.WaveSoaking:
 		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %s updated", w.Name,
-			SoakEnd(s.Wave, w).UTC().Format(time.RFC3339), updatedOf(w)) + p.explainSlow()
+			phrase.Time(SoakEnd(s.Wave, w)), updatedOf(w)) + p.explainSlow()
 	case w.Phase == v1alpha1.WaveVerifying && s.failedGate() == nil && s.observation != nil:
 		return Stuck, v1alpha1.ReasonNotObserved, p.explainNotObserved(s)
 	case w.Phase == v1alpha1.WaveVerifying:
@@ -175,7 +175,7 @@ func (s *waveState) explainUnready(w v1alpha1.WaveStatus) string {
 	if len(names) > 1 {
 		is, counts = "are", "the first of them counts"
 	}
-	then := fmt.Sprintf("%s as failed at %s unless it recovers", counts, first.UTC().Format(time.RFC3339))
+	then := fmt.Sprintf("%s as failed at %s unless it recovers", counts, phrase.Time(first))
 	if first.IsZero() {
 		then = "no time runs while a FleetFreeze stops changes there"
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -84,7 +83,7 @@ func (p *pass) staleReports() string {
 			continue
 		}
 		if !cluster.OfflineSince.IsZero() {
-			name += " (since " + cluster.OfflineSince.UTC().Format(time.RFC3339) + ")"
+			name += " (since " + phrase.Time(cluster.OfflineSince) + ")"
 		}
 		old = append(old, name)
 	}
