@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -65,14 +66,11 @@ func pendingOn(in ClusterInput) []v1alpha1.OperatorReference {
 
 // allReady says that the operators of a cluster are Ready.
 func allReady(operators int) string {
-	switch operators {
-	case 0:
+	if operators == 0 {
 		return "no operator is managed on it"
-	case 1:
-		return "the operator on it is Ready"
-	default:
-		return fmt.Sprintf("all %d operators on it are Ready", operators)
 	}
+	return phrase.Word(operators, "the operator on it is Ready",
+		fmt.Sprintf("all %d operators on it are Ready", operators))
 }
 
 func installsOf(in ClusterInput) []Link {

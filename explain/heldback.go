@@ -78,11 +78,8 @@ func heldBackLinks(r *v1alpha1.OperatorRollout, cluster string) []Link {
 		}
 		who := "cluster " + cluster + " is"
 		if cluster == "" {
-			are := "are"
-			if g.Count == 1 {
-				are = "is"
-			}
-			who = phrase.Count(g.Count, "cluster") + " (" + phrase.First(g.Clusters, 5) + ") " + are
+			who = fmt.Sprintf("%s (%s) %s", phrase.Count(g.Count, "cluster"), phrase.First(g.Clusters, 5),
+				phrase.Word(g.Count, "is", "are"))
 		}
 		l := Link{State: Waiting, Reason: g.Reason,
 			Text: fmt.Sprintf("%s not admitted now: %s", who, phrase.OneLine(g.Message)),

@@ -29,6 +29,15 @@ func Part[N int | int32 | int64](n, of N, noun string) string {
 	return fmt.Sprintf("%d of %s", n, Count(of, noun))
 }
 
+// Word returns the form of a word that goes with a count: one for 1, such as "is", and many for all others, such as
+// "are".
+func Word[N int | int32 | int64](n N, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // First joins at most so many items, and counts the others: "a, b and 3 more".
 func First(items []string, most int) string {
 	if more := len(items) - most; more > 0 {

@@ -156,7 +156,8 @@ func (p *pass) summarizeSucceeded(release v1alpha1.Release) conditions.Summary {
 			outdated = append(outdated, name)
 		}
 	}
-	text := fmt.Sprintf("%d of %d clusters run %s", p.updated(release), len(p.selected), release.Version)
+	text := fmt.Sprintf("%s %s %s", phrase.Part(int(p.updated(release)), len(p.selected), "cluster"),
+		phrase.Word(len(p.selected), "runs", "run"), release.Version)
 	if len(deferred) > 0 {
 		text += fmt.Sprintf("; deferred because offline or paused: %s", phrase.First(sorted(deferred), maxNamed))
 	}
