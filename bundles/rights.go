@@ -367,6 +367,9 @@ func (b *Bundle) ownAccounts() map[string]bool {
 	return out
 }
 
+// HasAccount reports whether a service account is one that the bundle brings, or that OLM makes for its permissions.
+func (b *Bundle) HasAccount(name string) bool { return b.ownAccounts()[name] }
+
 // foreignAccounts say that a Deployment has the rights of an account which the bundle does not bring.
 func (b *Bundle) foreignAccounts() []Right {
 	own := b.ownAccounts()

@@ -148,12 +148,18 @@ spec:
     metadata: {labels: {a: b}}
     spec: {serviceAccountName: sa, containers: [{name: manager, image: "example.com/m:1"}]}
 `
+	account = `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: sa, namespace: ns}
+`
 	csv = `apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata: {name: one}
 spec: {displayName: One}
 `
 )
+
+var ownNamespace = []operatorsv1alpha1.InstallModeType{operatorsv1alpha1.InstallModeTypeOwnNamespace}
 
 // role binds a role to a subject.
 func role(subject string) string {
@@ -207,7 +213,8 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		"a kind to refuse": {join(deployment, object("apps/v1", "StatefulSet", "db")), build.Options{},
 			"cannot carry a StatefulSet.apps (OLM runs Deployments only)"},
 		"a kind of elsewhere": {join(deployment, object("serving.knative.dev/v1", "Service", "s")), build.Options{},
-			"cannot carry a Service.serving.knative.dev"},
+			"cannot carry a Service.serving.knative.dev (with its CustomResourceDefinition among the manifests it " +
+				"would be an example)"},
 		"an old CRD": {join(deployment,
 			object("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "c")), build.Options{},
 			"write it as apiextensions.k8s.io/v1"},
@@ -261,7 +268,7 @@ func TestBindings(t *testing.T) {
 		manifests         []string
 		warning           string
 	}{
-		"the operator's": {mine, "", 1, nil, "Role r: OLM gives these roles other names"},
+		"the operator's": {mine, "", 1, nil, "nothing else can bind these by name: Role r"},
 		"another's": {other, "", 0, []string{"r_rbac.authorization.k8s.io_v1_role.yaml",
 			"rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, ""},
 		"both": {mine + ", " + other, "", 1,
@@ -279,8 +286,8 @@ func TestBindings(t *testing.T) {
 			if test.replace != "" {
 				text = strings.Replace(text, "kind: Role, name: r", test.replace, 1)
 			}
-			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, text))}},
-				build.Options{Package: "p", Version: "1.0.0"})
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, account, text))}},
+				build.Options{Package: "p", Version: "1.0.0", About: build.About{InstallModes: ownNamespace}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -288,8 +295,12 @@ func TestBindings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := len(b.CSV.Spec.InstallStrategy.StrategySpec.Permissions); got != test.granted {
-				t.Errorf("%d accounts have permissions, want %d", got, test.granted)
+			granted := 0
+			for _, p := range b.CSV.Spec.InstallStrategy.StrategySpec.Permissions {
+				granted += min(len(p.Rules), 1)
+			}
+			if granted != test.granted {
+				t.Errorf("%d accounts have permissions, want %d", granted, test.granted)
 			}
 			var got []string
 			for name := range r.Files {
@@ -376,8 +387,8 @@ func TestAggregatedRoles(t *testing.T) {
 
 // A binding of a second account names the author's namespace, which no cluster need have: OLM makes the account.
 func TestSecondAccount(t *testing.T) {
-	account := "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: runner, namespace: ns}\n"
-	text := join(deployment, account, role("{kind: ServiceAccount, name: runner, namespace: ns}"))
+	runner := strings.ReplaceAll(account, "name: sa", "name: runner")
+	text := join(deployment, runner, role("{kind: ServiceAccount, name: runner, namespace: ns}"))
 	r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(text)}},
 		build.Options{Package: "p", Version: "1.0.0"})
 	if err != nil {
@@ -388,7 +399,7 @@ func TestSecondAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	granted := b.CSV.Spec.InstallStrategy.StrategySpec.Permissions
-	if len(granted) != 1 || granted[0].ServiceAccountName != "runner" {
+	if len(granted) != 2 || granted[0].ServiceAccountName != "runner" || len(granted[1].Rules) > 0 {
 		t.Errorf("granted: %+v, want permissions of the account runner", granted)
 	}
 	for name, content := range r.Files {
@@ -398,10 +409,128 @@ func TestSecondAccount(t *testing.T) {
 	}
 }
 
+// OLM makes the accounts of permissions only: mariadb-operator's webhook runs as an account that needs none.
+func TestAccountWithoutRole(t *testing.T) {
+	own := role("{kind: ServiceAccount, name: sa, namespace: ns}")
+	for name, test := range map[string]struct {
+		text  string
+		rules []int
+		warns bool
+	}{
+		"no role":         {join(deployment, account), []int{0}, false},
+		"a role":          {join(deployment, account, own), []int{1}, false},
+		"no account":      {join(deployment, own), []int{1}, false},
+		"neither":         {deployment, []int{0}, true},
+		"two Deployments": {join(deployment, strings.ReplaceAll(deployment, "manager", "other")), []int{0}, true},
+		"the default":     {strings.ReplaceAll(join(deployment, account), "sa", "default"), nil, false},
+	} {
+		r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(test.text)}},
+			build.Options{Package: "p", Version: "1.0.0"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		b, err := r.Files.Bundle()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var rules []int
+		for _, p := range b.CSV.Spec.InstallStrategy.StrategySpec.Permissions {
+			if p.Rules == nil {
+				t.Errorf("%s: the rules of %s are null, which the API server refuses", name, p.ServiceAccountName)
+			}
+			rules = append(rules, len(p.Rules))
+		}
+		if diff := cmp.Diff(test.rules, rules); diff != "" {
+			t.Errorf("%s: rules for each account (-want +got):\n%s", name, diff)
+		}
+		if got := strings.Count(strings.Join(r.Warnings, "\n"), "runs as service account sa"); (got == 1) != test.warns {
+			t.Errorf("%s: warnings: %q", name, r.Warnings)
+		}
+	}
+}
+
+// Percona's operator for MongoDB has a Role and watches its own namespace.
+func TestRolesInAllNamespaces(t *testing.T) {
+	const warning = "grants the rules of its Roles in all namespaces"
+	own := role("{kind: ServiceAccount, name: sa, namespace: ns}")
+	for name, test := range map[string]struct {
+		text  string
+		modes []operatorsv1alpha1.InstallModeType
+		warns bool
+	}{
+		"by default":    {join(deployment, own), nil, true},
+		"OwnNamespace":  {join(deployment, own), ownNamespace, false},
+		"no role":       {deployment, nil, false},
+		"a ClusterRole": {join(deployment, own, strings.ReplaceAll(own, "kind: Role", "kind: ClusterRole")), nil, false},
+	} {
+		r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(test.text)}},
+			build.Options{Package: "p", Version: "1.0.0", About: build.About{InstallModes: test.modes}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := strings.Contains(strings.Join(r.Warnings, "\n"), warning); got != test.warns {
+			t.Errorf("%s: warnings: %q", name, r.Warnings)
+		}
+	}
+}
+
+// A chart gives its objects no namespace, and writes that of the release into bindings.
+func TestBindingOfForeignRole(t *testing.T) {
+	binding := `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: delegator}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:auth-delegator"}
+subjects: [{kind: ServiceAccount, name: sa, namespace: release}]
+`
+	text := join(strings.ReplaceAll(deployment, ", namespace: ns", ""), binding)
+	r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(text)}},
+		build.Options{Package: "p", Version: "1.0.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if warnings := strings.Join(r.Warnings, "\n"); !strings.Contains(warnings, `into namespace "release"`) {
+		t.Errorf("warnings do not name the namespace of the binding:\n%s", warnings)
+	}
+}
+
+// OLM waits until the last listed version of a CRD is served: ECK's CRDs end with a version that is not.
+func TestUnservedVersionIsNotOwned(t *testing.T) {
+	definition := `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  names: {kind: Thing, listKind: ThingList, plural: things, singular: thing}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`
+	r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, definition))}},
+		build.Options{Package: "p", Version: "1.0.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := r.Files.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var versions []string
+	for _, d := range b.CSV.Spec.CustomResourceDefinitions.Owned {
+		versions = append(versions, d.Version)
+	}
+	if diff := cmp.Diff([]string{"v1"}, versions); diff != "" {
+		t.Errorf("owned versions (-want +got):\n%s", diff)
+	}
+}
+
 func TestLeaveOut(t *testing.T) {
 	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: setup, namespace: ns}\n"
 	for _, what := range []string{"Job", "job/setup"} {
-		r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, job))}},
+		r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, job, account))}},
 			build.Options{Package: "p", Version: "1.0.0", LeaveOut: []string{what}})
 		if err != nil {
 			t.Errorf("with --leave-out %s: %v", what, err)
@@ -624,9 +753,10 @@ func TestRolesThatTheOperatorBinds(t *testing.T) {
 		manifest                   bool
 	}{
 		"it may bind": {"clusterrolebindings", "permissions of the ClusterServiceVersion, and a manifest",
-			"ClusterRole broker, ClusterRole manager stay in the bundle", true},
+			"also kept as manifests besides the permissions, since the operator may make bindings and could bind them by " +
+				"name: ClusterRole broker, ClusterRole manager", true},
 		"it may not": {"clusterroles", "permissions of the ClusterServiceVersion",
-			"ClusterRole broker, ClusterRole manager: OLM gives these roles other names", false},
+			"nothing else can bind these by name: ClusterRole broker, ClusterRole manager", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := build.Assemble([]build.Source{{Name: "in.yaml",

@@ -150,7 +150,7 @@ func (a *assembly) placeOther(o object) {
 		a.leaveOut(o, asRequested)
 	default:
 		a.problem("%v: a bundle cannot carry a %s%s; do without it, or lose it knowingly with --leave-out %s", o, gk,
-			instead[gk], o.GetKind())
+			remedy(o), o.GetKind())
 	}
 }
 
@@ -163,6 +163,18 @@ var instead = map[string]string{
 	"Pod":                               " (OLM runs Deployments only)",
 	"APIService.apiregistration.k8s.io": " (write it as spec.apiservicedefinitions of a ClusterServiceVersion, --csv)",
 	"PodMonitor.monitoring.coreos.com":  " (a ServiceMonitor can do)",
+}
+
+// remedy is what to do about an object that a bundle cannot carry, in parentheses; empty where nothing is known.
+func remedy(o object) string {
+	gk := o.GroupVersionKind().GroupKind()
+	if text, known := instead[gk.String()]; known {
+		return text
+	}
+	if strings.Contains(gk.Group, ".") && !strings.HasSuffix(gk.Group, ".k8s.io") {
+		return " (with its CustomResourceDefinition among the manifests it would be an example)"
+	}
+	return ""
 }
 
 // asRequested is why an object of --leave-out is left out.

@@ -85,7 +85,8 @@ func (a *assembly) deploy() {
 			a.bases[0])
 	}
 	spec := operatorsv1alpha1.StrategyDetailsDeployment{
-		Permissions: grants(a.permissions.namespaced), ClusterPermissions: grants(a.permissions.cluster),
+		Permissions:        append(grants(a.permissions.namespaced), a.withoutRules()...),
+		ClusterPermissions: grants(a.permissions.cluster),
 	}
 	for _, d := range a.objects.deployments {
 		a.watchTargets(&d.value.Spec)
@@ -134,7 +135,8 @@ func (a *assembly) warnAboutNamespace(d typed[appsv1.Deployment]) {
 	}
 }
 
-// own lists every version of the CRDs as owned. What a base says of them stays.
+// own lists every served version of the CRDs as owned. What a base says of them stays. OLM waits until the version of a
+// CRD that is listed last is served.
 func (a *assembly) own() {
 	type key struct{ name, version string }
 	described := map[key]operatorsv1alpha1.CRDDescription{}
@@ -144,6 +146,9 @@ func (a *assembly) own() {
 	var owned []operatorsv1alpha1.CRDDescription
 	for _, crd := range a.objects.crds {
 		for _, v := range crd.value.Spec.Versions {
+			if !v.Served {
+				continue
+			}
 			d := described[key{crd.GetName(), v.Name}]
 			delete(described, key{crd.GetName(), v.Name})
 			d.Name, d.Version, d.Kind = crd.GetName(), v.Name, crd.value.Spec.Names.Kind
@@ -155,7 +160,7 @@ func (a *assembly) own() {
 	}
 	for _, d := range a.csv.Spec.CustomResourceDefinitions.Owned {
 		if _, left := described[key{d.Name, d.Version}]; left {
-			a.warn("the base owns CRD %s in version %s, which is not among the manifests: it is left out", d.Name,
+			a.warn("the base owns CRD %s in version %s, which the manifests do not serve: it is left out", d.Name,
 				d.Version)
 		}
 	}
@@ -183,7 +188,7 @@ func (a *assembly) warnUndefined(owned []operatorsv1alpha1.CRDDescription) {
 	for _, by := range a.options.Described {
 		same := func(d operatorsv1alpha1.CRDDescription) bool { return d.Kind == by.Kind && d.Version == by.Version }
 		if !slices.ContainsFunc(owned, same) {
-			a.warn("kind %s in version %s is described by markers, and no CRD among the manifests defines it: the "+
+			a.warn("kind %s in version %s is described by markers, and no CRD among the manifests serves it: the "+
 				"description is left out", by.Kind, by.Version)
 		}
 	}
@@ -300,6 +305,11 @@ func (a *assembly) installModes() {
 			return
 		}
 		supported = []operatorsv1alpha1.InstallModeType{operatorsv1alpha1.InstallModeTypeAllNamespaces}
+		if len(a.permissions.namespaced) > 0 && len(a.permissions.cluster) == 0 {
+			a.warn("the operator has Roles and no ClusterRole, but with the default install mode AllNamespaces OLM " +
+				"grants the rules of its Roles in all namespaces: set --install-modes OwnNamespace if it needs its " +
+				"own only")
+		}
 	}
 	a.csv.Spec.InstallModes = nil
 	for _, m := range allModes {

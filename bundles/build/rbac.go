@@ -4,6 +4,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -105,12 +106,13 @@ func (a *assembly) bind(binding object, ref rbacv1.RoleRef, subjects []rbacv1.Su
 	}
 	key := roleKey{ref.Kind, ref.Name}
 	rules, known := a.rules(key)
-	if !slices.ContainsFunc(subjects, mine) || !known {
-		if slices.ContainsFunc(subjects, mine) {
+	own := slices.IndexFunc(subjects, mine)
+	if own < 0 || !known {
+		if own >= 0 {
 			a.warn("%v stays a manifest: it binds %s %s, whose rules are not among the manifests, so they cannot be "+
 				"in the ClusterServiceVersion. "+
 				"It works only where the operator is installed into namespace %q", binding, ref.Kind, ref.Name,
-				a.namespace)
+				cmp.Or(subjects[own].Namespace, a.namespace))
 		}
 		a.permissions.kept[key] = true
 		return subjects
@@ -276,12 +278,12 @@ func names(list []string, values ...string) bool {
 func (a *assembly) warnAboutNames() {
 	p := &a.permissions
 	if len(p.bindable) > 0 {
-		a.warn("%s stay in the bundle besides the permissions: the operator may make bindings, and could bind them by "+
-			"name", strings.Join(p.bindable, ", "))
+		a.warn("also kept as manifests besides the permissions, since the operator may make bindings and could bind "+
+			"them by name: %s", strings.Join(p.bindable, ", "))
 	}
 	if len(p.renamed) > 0 {
-		a.warn("%s: OLM gives these roles other names, so nothing else can bind them by name", strings.Join(p.renamed,
-			", "))
+		a.warn("OLM gives roles of its permissions names of its own, so nothing else can bind these by name: %s",
+			strings.Join(p.renamed, ", "))
 	}
 }
 
@@ -298,6 +300,27 @@ func (a *assembly) placeAccounts(accounts map[string]bool) {
 			a.warn("%v: its annotations and pull secrets are lost, for OLM makes this account itself", o)
 		}
 	}
+}
+
+// withoutRules are permissions without a rule for accounts of Deployments to which nothing is granted: OLM makes the
+// accounts that permissions name and no others, and a bundle must not bring an account that a Deployment has.
+func (a *assembly) withoutRules() []operatorsv1alpha1.StrategyDeploymentPermissions {
+	var out []operatorsv1alpha1.StrategyDeploymentPermissions
+	done := map[string]bool{bundles.DefaultAccount: true}
+	for _, d := range a.objects.deployments {
+		account := bundles.AccountOf(d.value.Spec.Template.Spec)
+		if done[account] || len(a.permissions.namespaced[account])+len(a.permissions.cluster[account]) > 0 {
+			continue
+		}
+		done[account] = true
+		out = append(out, operatorsv1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account,
+			Rules: []rbacv1.PolicyRule{}})
+		if !slices.ContainsFunc(a.objects.accounts, func(o object) bool { return o.GetName() == account }) {
+			a.warn("%v runs as service account %s, which is not among the manifests, nor is a role for it: OLM makes "+
+				"the account without permissions", d, account)
+		}
+	}
+	return out
 }
 
 // grants are permissions as the CSV has them, ordered by account.

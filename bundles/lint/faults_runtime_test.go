@@ -103,6 +103,8 @@ func runtimeFaults() []injector {
 		{"runtime-metrics", "the Services and PodMonitors are gone", only(csvSpot, isCollected), withoutMetrics},
 		{"runtime-pdb", "there are two replicas and no budget", only(deploymentSpots, isSingle),
 			setting(int64(2), "spec", "replicas")},
+		{"runtime-service-account", "a Deployment runs as an account that no permissions name", podSpots,
+			func(d *draft, s spot) spot { return d.set(s, "planted", "serviceAccountName").above(1) }},
 		{"runtime-run-as-root", "a container runs as user 0", containerSpots, func(d *draft, s spot) spot {
 			return d.set(s, int64(0), security, "runAsUser").above(1)
 		}},

@@ -77,6 +77,19 @@ func csvFaults() []injector {
 				})
 				return d.set(d.csv(), left, owned...)
 			}},
+		{"olmv0-unserved-version", "no version of an owned CustomResourceDefinition is served",
+			only((*draft).crds, isOwned), func(d *draft, s spot) spot {
+				for _, v := range d.each(s, "spec", "versions") {
+					d.set(v, false, "served")
+				}
+				name, last := d.text(s, "metadata", "name"), 0
+				for i, o := range d.list(d.csv(), owned...) {
+					if o.(map[string]any)["name"] == name {
+						last = i
+					}
+				}
+				return d.csv().below(append(slices.Clone(owned), last, "version")...)
+			}},
 		{"of-bundle", "an owned CustomResourceDefinition is missing", csvSpot, func(d *draft, s spot) spot {
 			return d.add(s, map[string]any{"name": "faults.planted.example.com", "version": "v1", "kind": "Fault"},
 				owned...).above(1)

@@ -58,6 +58,13 @@ func olmV0Rules() []Rule {
 		Fix: "Nothing, if the clusters can pull the bundle's image. Otherwise shorten descriptions in " +
 			"CustomResourceDefinitions.",
 	}, {
+		ID: "olmv0-unserved-version", Title: "OLM v0 asks for a version that is not served", Severity: Error,
+		Check: checkV0Served,
+		Why: "OLM v0 takes the last version that `spec.customresourcedefinitions.owned` lists of a " +
+			"CustomResourceDefinition, and waits until it is served. If the definition says `served: false`, the " +
+			"ClusterServiceVersion stays `Pending` with `CRD version not served`.",
+		Fix: "List served versions only.",
+	}, {
 		ID: "olmv0-webhook-rule", Title: "OLM v0 refuses a webhook's rule", Severity: Error, Check: checkV0WebhookRules,
 		Why: "OLM v0 does not install an operator whose webhooks match all API groups, OLM's own or admission " +
 			"webhooks: they could lock OLM out. The ClusterServiceVersion fails.",
@@ -426,4 +433,31 @@ func aboutConditions(rule rbacv1.PolicyRule) bool {
 		slices.ContainsFunc(rule.Resources, func(resource string) bool {
 			return strings.HasPrefix(resource, "operatorconditions")
 		})
+}
+
+// checkV0Served looks at the version of each owned definition that OLM asks for (GetAllCRDDescriptions of
+// operator-framework/api): the last one that the ClusterServiceVersion lists.
+func checkV0Served(in *Input) []Finding {
+	var out []Finding
+	owned := in.Bundle.CSV.Spec.CustomResourceDefinitions.Owned
+	for i, o := range owned {
+		again := func(later operatorsv1alpha1.CRDDescription) bool { return later.Name == o.Name }
+		if slices.ContainsFunc(owned[i+1:], again) || !isUnserved(in.Bundle, o) {
+			continue
+		}
+		out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("version %s of %s is not served", o.Version, o.Name),
+			"spec", "customresourcedefinitions", "owned", i, "version"))
+	}
+	return out
+}
+
+func isUnserved(b *bundles.Bundle, o operatorsv1alpha1.CRDDescription) bool {
+	for _, d := range b.CRDs {
+		for _, v := range d.Spec.Versions {
+			if d.Name == o.Name && v.Name == o.Version {
+				return !v.Served
+			}
+		}
+	}
+	return false
 }

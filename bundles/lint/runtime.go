@@ -67,6 +67,13 @@ func runtimeRules() []Rule {
 		Fix: "Add a PodDisruptionBudget with `maxUnavailable: 1` that selects the Pods; OLM installs it with the " +
 			"bundle.",
 	}, {
+		ID: "runtime-service-account", Title: "A Deployment runs as a service account that nobody makes",
+		Severity: Error, Check: eachDeployment(checkAccount),
+		Why: "OLM makes the service accounts that `permissions` and `clusterPermissions` name, and no others. The " +
+			"Pods of a Deployment with another account are refused, and the installation never succeeds.",
+		Fix: "List the account in `permissions`, with `rules: []` if it needs no rights; or run the Deployment as " +
+			"another account.",
+	}, {
 		ID: "runtime-priority-class", Title: "The operator's Pods have no priority class", Severity: Info,
 		Check: eachDeployment(checkPriority),
 		Why: "When a node runs out of resources, Pods without a priority are evicted first, and the operator's " +
@@ -353,6 +360,15 @@ func checkHasPDB(d deployment) (string, []any) {
 	}
 	return fmt.Sprintf("has %d replicas, and no PodDisruptionBudget selects them", d.replicas()),
 		[]any{"spec", "replicas"}
+}
+
+func checkAccount(d deployment) (string, []any) {
+	account := bundles.AccountOf(d.Spec.Template.Spec)
+	if account == bundles.DefaultAccount || d.bundle.HasAccount(account) {
+		return "", nil
+	}
+	return fmt.Sprintf("runs as service account %s, which no permissions name", account),
+		[]any{"spec", "template", "spec"}
 }
 
 func checkPriority(d deployment) (string, []any) {

@@ -109,9 +109,12 @@ func (t *trial) createExample(ctx context.Context, o *unstructured.Unstructured,
 	}
 	var last error
 	err = t.poll(ctx, min(t.Timeout, webhookLimit), func(ctx context.Context) (bool, error) {
-		last = t.Create(ctx, o.DeepCopy(), fieldOwner, client.FieldValidation(metav1.FieldValidationStrict))
-		if isTransient(last) {
-			return false, last // the webhook of an operator that has just started
+		err := t.Create(ctx, o.DeepCopy(), fieldOwner, client.FieldValidation(metav1.FieldValidationStrict))
+		if err == nil || ctx.Err() == nil || last == nil {
+			last = err // a request that the deadline ended does not say why the ones before it failed
+		}
+		if isTransient(err) {
+			return false, err // the webhook of an operator that has just started
 		}
 		return true, nil
 	})

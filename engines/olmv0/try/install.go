@@ -164,12 +164,12 @@ func (t *trial) awaitCSV(ctx context.Context, name string, plan *operatorsv1alph
 		}
 		last = csvMessage(csv)
 		if csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed {
-			return false, failf("OLM could not install %s: %s", name, last)
+			return false, failf("OLM could not install %s: %s%s", name, last, t.whyUnready(ctx))
 		}
 		return csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return failf("OLM did not install %s within %s: %s", name, t.Timeout, last)
+		return failf("OLM did not install %s within %s: %s%s", name, t.Timeout, last, t.whyUnready(ctx))
 	}
 	return err
 }

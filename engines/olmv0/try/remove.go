@@ -91,6 +91,9 @@ func (t *trial) remove(ctx context.Context) ([]string, error) {
 	notes = append(notes, stuck...)
 	do(err)
 	do(t.removeCSVs(ctx))
+	// OLM makes the roles of an OperatorGroup again as long as there is the group.
+	group := operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind)
+	do(t.removeObject(ctx, group, t.namespace, objectName))
 	for _, gvk := range generated {
 		do(t.removeGenerated(ctx, gvk))
 	}

@@ -118,11 +118,15 @@ type trial struct {
 
 func newTrial(o Options) (*trial, error) {
 	t := &trial{Options: o, scheme: newScheme(), report: &Report{}}
+	// The API server limits a trial, not its client: near the deadline of a step, a client's limit is an error that
+	// hides why the step did not end.
+	config := rest.CopyConfig(o.Config)
+	config.QPS, config.RateLimiter = -1, nil
 	var err error
-	if t.Client, err = client.New(o.Config, client.Options{Scheme: t.scheme}); err != nil {
+	if t.Client, err = client.New(config, client.Options{Scheme: t.scheme}); err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	if t.pods, err = kubernetes.NewForConfig(o.Config); err != nil {
+	if t.pods, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return t, nil

@@ -4,18 +4,31 @@
 package try
 
 import (
+	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 	libversion "github.com/operator-framework/api/pkg/lib/version"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 )
@@ -224,6 +237,79 @@ func TestCSVMessage(t *testing.T) {
 	if got := csvMessage(csv); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+}
+
+// OLM only says that a Deployment is not available.
+func TestUnready(t *testing.T) {
+	deployment := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "webhook"}}
+	deployment.Status.Conditions = []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "no minimum availability"},
+		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `serviceaccount "w" not found`},
+	}
+	waiting := func(name, reason, message string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+	}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{waiting("init", "CrashLoopBackOff", "")}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("manager", "PodInitializing", ""),
+		waiting("proxy", "ErrImagePull", "no such image"), {Name: "runs"}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
+	homeless := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
+	homeless.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Message: "0/1 nodes are available"}}
+	want := []string{
+		`Deployment webhook makes no Pods: serviceaccount "w" not found`,
+		"container init of Pod p does not run: CrashLoopBackOff",
+		"container proxy of Pod p does not run: no such image",
+		"Pod q is not scheduled: 0/1 nodes are available",
+	}
+	got := unready([]appsv1.Deployment{deployment}, []corev1.Pod{pod, homeless})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A client's limit would end a step with an error of its own, a moment before the step's deadline.
+func TestClientHasNoLimit(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	trial, err := newTrial(Options{Config: &rest.Config{Host: server.URL, QPS: 1e-6, Burst: 1,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for range 3 {
+		if _, err := trial.pods.CoreV1().Pods("ns").Get(ctx, "p", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Fatalf("%v, want what the server says", err)
+		}
+	}
+}
+
+// OLM makes the roles of an OperatorGroup again as long as there is the group.
+func TestRemoveEndsTheGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: objectName}}
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "olm.og.bellwether-try.admin",
+			Labels: map[string]string{labelOwnerNamespace: "ns"}}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+		olm := interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object,
+			options ...client.DeleteOption) error {
+			if o.GetName() == role.Name && c.Get(ctx, client.ObjectKeyFromObject(group), group.DeepCopy()) == nil {
+				return nil
+			}
+			return c.Delete(ctx, o, options...)
+		}}
+		scheme := newScheme()
+		trial := &trial{Options: Options{Timeout: time.Minute, Now: time.Now}, scheme: scheme, namespace: "ns",
+			report: &Report{}, Client: fake.NewClientBuilder().WithScheme(scheme).
+				WithObjects(group, role, namespace).WithInterceptorFuncs(olm).Build()}
+		if notes, err := trial.remove(t.Context()); err != nil || len(notes) > 0 {
+			t.Errorf("%v, %v", notes, err)
+		}
+	})
 }
 
 func TestCompareRights(t *testing.T) {
