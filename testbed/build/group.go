@@ -128,12 +128,6 @@ var changes = map[string]change{
 	"alertmanager": {module: "github.com/prometheus/alertmanager", files: map[string]string{
 		"ui/app/dist/index.html": "This build has no user interface.\n",
 	}},
-	// It is released with client_golang v1.24.1; as of v1.25.0 there is one result more.
-	"prometheus": {module: "github.com/prometheus/prometheus", edits: []edit{{
-		file: "cmd/promtool/query.go",
-		from: "val, warn, err := api.LabelValues(",
-		to:   "val, warn, _, err := api.LabelValues(",
-	}}},
 	// The catalog operator makes its own clients, so their limits cannot be set from its main.
 	"olm": {
 		module: olmModule,

@@ -12,9 +12,14 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// others are modules of which a component needs another version than the testbed.
-var others = map[string]string{
-	"testbed/components/olm": "github.com/openshift/api", // the client of OpenShift that OLM uses fits no newer one
+// others are modules of which a component needs another version than the testbed, by the component's folder.
+var others = map[string][]string{
+	// The client of OpenShift that OLM uses fits no newer one.
+	"testbed/components/olm": {"github.com/openshift/api"},
+	// promtool fits no newer client.
+	"testbed/components/prometheus": {
+		"github.com/prometheus/client_golang", "github.com/prometheus/client_golang/exp",
+	},
 }
 
 // TestModulesShareVersions holds the product and the components to the versions of the testbed's module. Go compiles a
@@ -36,7 +41,7 @@ func TestModulesShareVersions(t *testing.T) {
 		t.Run(folder, func(t *testing.T) {
 			var edits []string
 			for path, version := range required(t, filepath.Join(root, filepath.FromSlash(folder))) {
-				if wanted, ok := testbed[path]; ok && wanted != version && others[folder] != path {
+				if wanted, ok := testbed[path]; ok && wanted != version && !slices.Contains(others[folder], path) {
 					edits = append(edits, "\n\tgo mod edit -require="+path+"@"+wanted)
 				}
 			}
