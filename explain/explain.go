@@ -151,6 +151,8 @@ type Member struct {
 	Reason   string       `json:"reason,omitempty"`
 	Message  string       `json:"message,omitempty"`
 	Since    *metav1.Time `json:"since,omitempty"`
+	// MovedTo is the wave that the labels of the cluster select now, if it is another one than its own.
+	MovedTo string `json:"movedTo,omitempty"`
 	// Attention says that a person should look at it.
 	Attention bool `json:"attention,omitempty"`
 }

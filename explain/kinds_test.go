@@ -141,6 +141,13 @@ func TestOtherKinds(t *testing.T) {
 			in.rollout.Status.Message = "no cluster is admitted: " + in.rollout.Status.Pace.Evidence
 			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonErrorBudgetSpent, in.rollout.Status.Message)
 		}, Waiting, v1alpha1.ReasonErrorBudgetSpent, "bellwether slo list"},
+		"rollout with a moved cluster": {func(in *fleetInput) {
+			in.rollout.Spec.Strategy.Waves[0].Selector = &metav1.LabelSelector{MatchLabels: map[string]string{
+				"region": "us"}}
+			in.rollout.Status.Phase = v1alpha1.RolloutProgressing
+			in.rollout.Status.Waves[0].VerifiedAt, in.rollout.Status.Waves[0].Phase = nil, v1alpha1.WaveSoaking
+			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonSoaking, "wave prod soaks")
+		}, Progressing, v1alpha1.ReasonSoaking, "the labels of cluster prod-1 select wave rest now"},
 		"rollout blocked": {func(in *fleetInput) { in.rollout.Spec.Blocked = "it loses data" }, Degraded,
 			v1alpha1.ReasonVersionBlocked, "it loses data"},
 		"rollout status outdated": {func(in *fleetInput) { in.rollout.Generation = 2 }, Progressing,

@@ -207,7 +207,7 @@ func membersOf(in RolloutInput) []Member {
 	}
 	var members []Member
 	for _, c := range classify(in) {
-		m := Member{Cluster: c.Cluster, Wave: c.Wave, State: string(c.Class), Reason: c.Reason,
+		m := Member{Cluster: c.Cluster, Wave: c.Wave, MovedTo: c.MovedTo, State: string(c.Class), Reason: c.Reason,
 			Attention: c.Class == rollouts.ClassFailed || c.Class == rollouts.ClassDeferred || c.Reason != ""}
 		if !c.Since.IsZero() {
 			m.Since = &metav1.Time{Time: c.Since}
@@ -267,6 +267,7 @@ func memberLinks(in RolloutInput, members []Member) []Link {
 		} else if m.Message != "" {
 			l.Text += ": " + m.Message
 		}
+		l.Links = movedLinks(in.Rollout, m.Cluster, m.Wave, m.MovedTo)
 		if c := clusters[m.Cluster]; c != nil {
 			if at := staleSince(c); at != nil {
 				l.stale = connectionLink(c, reportedByCluster(c)).stale
@@ -275,6 +276,14 @@ func memberLinks(in RolloutInput, members []Member) []Link {
 		links = append(links, l)
 	}
 	return links
+}
+
+// movedLinks say that the labels of a cluster select another wave than its own; to is empty if they do not.
+func movedLinks(r *v1alpha1.OperatorRollout, cluster, from, to string) []Link {
+	if to == "" || r.Status.Phase.Ended() {
+		return nil
+	}
+	return []Link{{Text: rollouts.MovedText("cluster "+cluster, from, to)}}
 }
 
 // rolloutOfInstall is the rollout as far as it concerns one cluster.
@@ -297,6 +306,9 @@ func rolloutOfInstall(in InstallInput) Link {
 			l.Links = append(l.Links, waveLink(in.Now, r, w))
 		}
 	}
+	for _, m := range classifyOne(in) {
+		l.Links = append(l.Links, movedLinks(r, m.Cluster, m.Wave, m.MovedTo)...)
+	}
 	l.Links = append(l.Links, heldBackLinks(r, in.Cluster.Name)...)
 	l.Links = append(l.Links, policyLinks(r)...)
 	l.Links = append(l.Links, paceLinks(r)...)
@@ -313,12 +325,17 @@ func classOf(in InstallInput) *Link {
 	if in.Rollout == nil || in.Install == nil || in.Install.Spec.Admission == nil {
 		return nil
 	}
-	members := classify(RolloutInput{Now: in.Now, Rollout: in.Rollout,
-		Clusters: []v1alpha1.FleetCluster{*in.Cluster}, Installs: []v1alpha1.OperatorInstall{*in.Install}})
+	members := classifyOne(in)
 	if len(members) == 0 {
 		return nil
 	}
 	return classLink(in, members[0])
+}
+
+// classifyOne is how the cluster of an install counts in its rollout; empty where it is not a member.
+func classifyOne(in InstallInput) []rollouts.Member {
+	return classify(RolloutInput{Now: in.Now, Rollout: in.Rollout,
+		Clusters: []v1alpha1.FleetCluster{*in.Cluster}, Installs: []v1alpha1.OperatorInstall{*in.Install}})
 }
 
 func classLink(in InstallInput, m rollouts.Member) *Link {

@@ -176,8 +176,9 @@ func (s *waveState) explainUnready(w v1alpha1.WaveStatus) string {
 	if first.IsZero() {
 		then = "no time runs while a FleetFreeze stops changes there"
 	}
-	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %s updated",
-		w.Name, phrase.Count(len(names), "cluster"), phrase.Word(len(names), "is", "are"), phrase.First(names, maxNamed), then, updatedOf(w))
+	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %s updated", w.Name,
+		phrase.Count(len(names), "cluster"), phrase.Word(len(names), "is", "are"), phrase.First(names, maxNamed), then,
+		updatedOf(w))
 }
 
 func (s *waveState) names(k Class) []string {

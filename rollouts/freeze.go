@@ -27,7 +27,8 @@ func (p *pass) freeze() Decision {
 	}
 	writable, held := p.writable()
 	if len(writable) == 0 {
-		status.Message = phrase.Truncate("no cluster can be given a wave: "+listHeld(held, cannotBeWritten), maxMessage)
+		status.Message = phrase.Truncate("the rollout cannot start on any cluster: "+listHeld(held, cannotBeWritten),
+			maxMessage)
 		d.Status, d.Standing, d.Reason = status, Stuck, v1alpha1.ReasonClusterNotWritable
 		d.RecheckAfter = max(firstEnd(held).Sub(p.in.Now), recheckPlanning)
 		return d

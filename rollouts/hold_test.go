@@ -302,8 +302,8 @@ func TestClustersThatCannotBeWritten(t *testing.T) {
 		},
 		"there are no others": {
 			given: func(f *fixture) { f.unplanned(); f.refuseWrites(0, 1, 2, 3) },
-			want: "Pending: no cluster can be given a wave: 4 clusters cannot be written to (a, b, c, d): quota " +
-				"exceeded",
+			want: "Pending: the rollout cannot start on any cluster: 4 clusters cannot be written to (a, b, c, d): " +
+				"quota exceeded",
 		},
 		"for different reasons": {
 			given: func(f *fixture) {
@@ -311,8 +311,8 @@ func TestClustersThatCannotBeWritten(t *testing.T) {
 				f.refuseWrites(0, 1, 2, 3)
 				f.Clusters[1].Holds[0].Message = "the namespace is being deleted"
 			},
-			want: "Pending: no cluster can be given a wave: 3 clusters cannot be written to (a, c, d): quota " +
-				"exceeded; 1 cluster cannot be written to (b): the namespace is being deleted",
+			want: "Pending: the rollout cannot start on any cluster: 3 clusters cannot be written to (a, c, d): " +
+				"quota exceeded; 1 cluster cannot be written to (b): the namespace is being deleted",
 		},
 		"late joiners": {
 			given: func(f *fixture) { f.Installs = f.Installs[:3]; f.batch(0, "a"); f.refuseWrites(3) },

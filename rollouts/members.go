@@ -58,6 +58,9 @@ type Member struct {
 	Until time.Time
 	// Updated says that the release is installed, Ready or not.
 	Updated bool
+	// MovedTo is the wave that the cluster's labels select now, where that is another one than Wave; else empty.
+	// The rollout does not move the cluster.
+	MovedTo string
 }
 
 // Classify returns how each cluster of a planned rollout counts, wave by wave
@@ -74,6 +77,9 @@ func Classify(in Input) ([]Member, error) {
 	var members []Member
 	for i := range p.states {
 		for _, m := range p.states[i].members {
+			if m.Class != ClassRemoved {
+				m.MovedTo = movedTo(p.waves, i, m.cluster)
+			}
 			members = append(members, m.Member)
 		}
 	}

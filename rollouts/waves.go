@@ -235,6 +235,25 @@ func (w wave) joins(c Cluster, present int) bool {
 	return false
 }
 
+// movedTo returns the wave that the labels of a member of wave at select now; empty while that is the same wave, or
+// may be: a wave with a size passes clusters on to the later ones.
+func movedTo(waves []wave, at int, c Cluster) string {
+	for _, w := range waves[:at] {
+		if w.Size == nil && !takesAll(w.Wave) && w.selects(c) {
+			return w.Name
+		}
+	}
+	if waves[at].selects(c) {
+		return ""
+	}
+	for _, w := range waves {
+		if w.Size == nil && w.selects(c) {
+			return w.Name
+		}
+	}
+	return ""
+}
+
 // hashPlan is the SHA-256 of the frozen membership.
 func hashPlan(waves []wave, assigned [][]string) string {
 	sum := sha256.New()

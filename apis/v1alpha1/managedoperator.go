@@ -570,7 +570,7 @@ type RolloutOutcome struct {
 	// Clusters counts all waves together.
 	// +optional
 	Clusters WaveCounts `json:"clusters,omitempty"`
-	// Message is the rollout's last message.
+	// Message is the rollout's last message, or the one with which it succeeded.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`

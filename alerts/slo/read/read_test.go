@@ -422,13 +422,8 @@ metadata: {name: nothing}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, err := range report.Refused {
-		name, _, _ := strings.Cut(err.Error(), ":")
-		got = append(got, name)
-	}
 	want := []string{"SLO Not A Name", "SLI broken", "Nonsense nothing", "SLO of-broken"}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, namesOf(report.Refused)); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	if len(set.Operators) != 1 || len(set.Operators[0].Own) != 1 {
@@ -511,6 +506,16 @@ slos:
   alerting: {name: X}
 `
 
+// namesOf are the names of what was refused: errors begin with them.
+func namesOf(refused []error) []string {
+	var names []string
+	for _, err := range refused {
+		name, _, _ := strings.Cut(err.Error(), ":")
+		names = append(names, name)
+	}
+	return names
+}
+
 // TestRefusedSLOsDoNotAffectOthers reads a file in which some SLOs are bad.
 func TestRefusedSLOsDoNotAffectOthers(t *testing.T) {
 	text := slothText + `- name: bad
@@ -538,12 +543,8 @@ func TestRefusedSLOsDoNotAffectOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, err := range report.Refused {
-		name, _, _ := strings.Cut(err.Error(), ":")
-		got = append(got, name)
-	}
-	if diff := cmp.Diff([]string{"slo bad", "slo requests", "slo Odd Name", "OperatorSLO echo"}, got); diff != "" {
+	want := []string{"slo bad", "slo requests", "slo Odd Name", "OperatorSLO echo"}
+	if diff := cmp.Diff(want, namesOf(report.Refused)); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	var slis []string

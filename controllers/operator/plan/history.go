@@ -19,12 +19,19 @@ const (
 
 // recordHistory keeps the outcome of each rollout in the status after the
 // OperatorRollout was deleted. A rollout that this controller did not delete is
-// reported as lost.
+// reported as lost. One that succeeded goes on counting its clusters as they are
+// now, for late joiners; its outcome stays what it was.
 func (p *pass) recordHistory() {
 	var history []v1alpha1.RolloutOutcome
-	seen := map[string]bool{}
+	before, seen := map[string]v1alpha1.RolloutOutcome{}, map[string]bool{}
+	for _, outcome := range p.Operator.Status.History {
+		before[outcome.Name] = outcome
+	}
 	for i := range p.Rollouts {
 		outcome := outcomeOf(&p.Rollouts[i])
+		if was := before[outcome.Name]; hasSucceededThen(was, outcome) {
+			outcome = was
+		}
 		outcome.Deleted = slices.Contains(p.decision.DeleteRollouts, outcome.Name)
 		seen[outcome.Name] = true
 		history = append(history, outcome)
@@ -41,6 +48,11 @@ func (p *pass) recordHistory() {
 	}
 	slices.SortFunc(history, func(a, b v1alpha1.RolloutOutcome) int { return cmp.Compare(b.Revision, a.Revision) })
 	p.decision.Status.History = history[:min(len(history), maxOutcomes)]
+}
+
+// hasSucceededThen tells whether an outcome is of a rollout that had succeeded before, and did nothing since then.
+func hasSucceededThen(was, is v1alpha1.RolloutOutcome) bool {
+	return was.Phase == v1alpha1.RolloutSucceeded && is.Phase == was.Phase && is.EndedAt.Equal(was.EndedAt)
 }
 
 func outcomeOf(r *v1alpha1.OperatorRollout) v1alpha1.RolloutOutcome {

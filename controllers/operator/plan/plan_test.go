@@ -798,6 +798,10 @@ func TestHistory(t *testing.T) {
 	if diff := cmp.Diff(want, in.Operator.Status.History); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
+	in.Rollouts[0].Status.Message, in.Rollouts[0].Status.Clusters.Deferred = "0 of 2 clusters updated", 2
+	if diff := cmp.Diff(want, plan.Next(in).Status.History); diff != "" {
+		t.Errorf("history after its agents were away (-want +got):\n%s", diff)
+	}
 	in.Rollouts = nil
 	got := plan.Next(in)
 	want[0].Deleted = true

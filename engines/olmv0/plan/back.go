@@ -59,7 +59,7 @@ func (d *decision) withdraw(in Input) *finding {
 	}
 	d.adopt(in, before.Name)
 	return &finding{reason: v1alpha1.ReasonRollingBack, recheck: recheckSoon,
-		message: fmt.Sprintf("The upgrade of %s was withdrawn; OLM is made to take it up again.", before.Name)}
+		message: fmt.Sprintf("The upgrade of %s was withdrawn, so the agent has OLM resume that version.", before.Name)}
 }
 
 // survivor returns the CSV that is left after an upgrade of it was withdrawn, until

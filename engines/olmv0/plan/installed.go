@@ -26,14 +26,14 @@ func (d *decision) installed(in Input) *finding {
 	if in.hasOldSettings(csv) {
 		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"OLM is made to install %s again, because it has been %s since %s without the settings of this admission.",
+			"%s has been %s since %s without the settings of this admission, so the agent has OLM install it again.",
 			csv.Name, csv.Phase, phrase.Time(csv.Since))}
 	}
 	if in.failedByOtherGroups(csv) {
 		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"OLM is made to look at %s again, which it failed for its OperatorGroups (%s): now there is exactly one.",
-			csv.Name, csv.Reason)}
+			"%s failed because of the OperatorGroups of its namespace (%s). There is exactly one now, so the agent has "+
+				"OLM install it again.", csv.Name, csv.Reason)}
 	}
 	if before, ok := in.findBlocker(csv); ok {
 		d.add(SetReplacing, KindCSV, before.Name, before.Object)

@@ -57,7 +57,7 @@ func fleetAccess(t *testing.T, h *harness) {
 	f.outsideAccess("FleetAccess teams does not permit this cluster (spec.clusterSelector): not admitted: " +
 		f.namespace + "-b")
 	f.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.ClusterSelector.MatchLabels["name"] = "a" })
-	f.reaches(t, f.operator, "True Succeeded", "1 of 1 clusters run 1.1.0")
+	f.reaches(t, f.operator, "True Succeeded", "1 of 1 cluster runs 1.1.0")
 	f.outsideAccess()
 	must(t, h.Delete(t.Context(), permit))
 }

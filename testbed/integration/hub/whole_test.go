@@ -159,7 +159,7 @@ func TestWholeHub(t *testing.T) {
 	f.reaches(t, f.operator, "True Succeeded", "1 of 1")
 
 	f.republish(third)
-	f.reaches(t, f.operator, "True Succeeded", "1 of 1 clusters run 1.2.0")
+	f.reaches(t, f.operator, "True Succeeded", "1 of 1 cluster runs 1.2.0")
 	must(t, f.Delete(t.Context(), f.operator))
 	f.gone(t, f.operator)
 	f.running(map[string]string{})

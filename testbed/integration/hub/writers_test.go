@@ -40,7 +40,7 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 			Monitor:  &v1alpha1.PodMetrics{Port: "metrics"}},
 	}))
 	f.create()
-	f.reaches(t, f.operator, "True Succeeded", "1 of 1 clusters run 1.0.0")
+	f.reaches(t, f.operator, "True Succeeded", "1 of 1 cluster runs 1.0.0")
 	install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.ClusterNamespace(f.agents["a"].cluster.Name), Name: f.namespace + ".echo"}}
 	f.change(t, install, func() {
@@ -49,7 +49,7 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 	})
 	f.block("1.2.0")
 	f.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.1.0" })
-	f.reaches(t, f.operator, "True Succeeded", "1 of 1 clusters run 1.1.0")
+	f.reaches(t, f.operator, "True Succeeded", "1 of 1 cluster runs 1.1.0")
 	must(t, f.Delete(t.Context(), f.operator))
 	eventually(t, func() error {
 		if err := f.Get(t.Context(), client.ObjectKeyFromObject(install), install); err != nil {

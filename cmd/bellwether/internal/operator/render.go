@@ -59,7 +59,8 @@ func Operator(in OperatorInput, s term.Style) string {
 	}
 	if len(in.Rollouts) > 0 {
 		out.WriteByte('\n')
-		out.WriteString(rollout.History(in.Rollouts, term.Listing{Now: in.Now, Wide: s.Wide}).Render(s))
+		out.WriteString(rollout.History(in.Rollouts, o.Status.History,
+			term.Listing{Now: in.Now, Wide: s.Wide}).Render(s))
 	}
 	rollout.WriteDecisions(&out, o, "", in.Now, s)
 	writeNotReady(&out, in, s)

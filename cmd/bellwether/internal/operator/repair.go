@@ -95,39 +95,51 @@ func (a *app) repair(ctx context.Context, r *repair, cluster, operator string) e
 	return a.awaitRepair(ctx, h, r, downstream, csv, install)
 }
 
+// readCSV reads a ClusterServiceVersion on its cluster.
+func readCSV(ctx context.Context, downstream client.Reader, key client.ObjectKey,
+	cluster string) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := downstream.Get(ctx, key, csv); err != nil {
+		return nil, fmt.Errorf("read ClusterServiceVersion %s on cluster %s: %w", key, cluster, err)
+	}
+	return csv, nil
+}
+
 // incompleteCSV reads the ClusterServiceVersion of an install on its cluster. It is an error unless that one is Pending
 // there or a definition of it is missing: then the kubeconfig leads to another cluster, or the operator was repaired
 // meanwhile.
 func incompleteCSV(ctx context.Context, downstream client.Reader,
 	install *v1alpha1.OperatorInstall) (*operatorsv1alpha1.ClusterServiceVersion, error) {
-	cluster, csv := install.Spec.Cluster, &operatorsv1alpha1.ClusterServiceVersion{}
-	csv.Namespace = install.Spec.Admission.Release.TargetNamespace()
-	csv.Name = install.Spec.Admission.Release.Bundle
-	check := fmt.Sprintf("check that --cluster-kubeconfig is the one of cluster %s; otherwise the operator is being "+
-		"installed again already", cluster)
-	if err := downstream.Get(ctx, client.ObjectKeyFromObject(csv), csv); apierrors.IsNotFound(err) {
-		return nil, exit.Hintf(check, "there is no ClusterServiceVersion %s/%s on that cluster", csv.Namespace,
-			csv.Name)
+	cluster, release := install.Spec.Cluster, install.Spec.Admission.Release
+	key := client.ObjectKey{Namespace: release.TargetNamespace(), Name: release.Bundle}
+	check := fmt.Sprintf("check that --cluster-kubeconfig is the one of cluster %s; if it is, the operator was "+
+		"installed again already, or OLM is about to do so", cluster)
+	csv, err := readCSV(ctx, downstream, key, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil, exit.Hintf(check, "there is no ClusterServiceVersion %s on that cluster; nothing was deleted", key)
 	} else if err != nil {
-		return nil, fmt.Errorf("read ClusterServiceVersion %s/%s on cluster %s: %w", csv.Namespace, csv.Name, cluster,
-			err)
+		return nil, err
 	}
-	complete := csv.Status.Phase != operatorsv1alpha1.CSVPhasePending
+	if csv.Status.Phase == operatorsv1alpha1.CSVPhasePending {
+		return csv, nil
+	}
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1",
 			Kind: "CustomResourceDefinition"}}
 		err := downstream.Get(ctx, client.ObjectKey{Name: owned.Name}, crd)
-		if client.IgnoreNotFound(err) != nil {
+		switch {
+		case apierrors.IsNotFound(err):
+			return csv, nil
+		case err != nil:
 			return nil, fmt.Errorf("read CustomResourceDefinition %s on cluster %s: %w", owned.Name, cluster, err)
 		}
-		complete = complete && err == nil
 	}
-	if complete {
-		return nil, exit.Hintf(check, "ClusterServiceVersion %s/%s on that cluster is %s, and each "+
-			"CustomResourceDefinition of it exists; nothing was deleted", csv.Namespace, csv.Name,
-			cmp.Or(string(csv.Status.Phase), "new"))
+	phase := "has the phase " + string(csv.Status.Phase)
+	if csv.Status.Phase == "" {
+		phase = "has no phase yet"
 	}
-	return csv, nil
+	return nil, exit.Hintf(check, "nothing was deleted, because nothing is lost on that cluster: "+
+		"ClusterServiceVersion %s %s, and its CustomResourceDefinitions exist", key, phase)
 }
 
 // lostInstall returns the install of an operator on a cluster, if it has lost something and can be repaired now.
@@ -201,12 +213,9 @@ func (a *app) awaitRepair(ctx context.Context, h *hub.Client, r *repair, downstr
 // operator is Ready. It reads the install again.
 func isRepaired(ctx context.Context, h *hub.Client, downstream client.Reader,
 	deleted *operatorsv1alpha1.ClusterServiceVersion, install *v1alpha1.OperatorInstall) (bool, error) {
-	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := downstream.Get(ctx, client.ObjectKeyFromObject(deleted), csv); apierrors.IsNotFound(err) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("read ClusterServiceVersion %s/%s on cluster %s: %w", deleted.Namespace, deleted.Name,
-			install.Spec.Cluster, err)
+	csv, err := readCSV(ctx, downstream, client.ObjectKeyFromObject(deleted), install.Spec.Cluster)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
 	}
 	if err := h.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
 		return false, fmt.Errorf("read OperatorInstall %s/%s: %w", install.Namespace, install.Name, err)

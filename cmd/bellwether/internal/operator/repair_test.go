@@ -121,6 +121,9 @@ func TestRepair(t *testing.T) {
 		"another-cluster": {args: "--yes", phase: operatorsv1alpha1.CSVPhaseSucceeded},
 		"installing":      {args: "--yes", phase: operatorsv1alpha1.CSVPhaseInstalling},
 		"failed":          {args: "--yes", phase: operatorsv1alpha1.CSVPhaseFailed},
+		"no-phase":        {args: "--yes"},
+		"decided-by-its-phase": {args: "--yes", phase: operatorsv1alpha1.CSVPhasePending,
+			owns: "echoes.example.com"},
 		"no-definition": {args: "--yes", phase: operatorsv1alpha1.CSVPhaseSucceeded,
 			owns: "echoes.example.com"},
 		"reads-fail":   {args: "--yes", phase: operatorsv1alpha1.CSVPhasePending, failures: 3},
@@ -141,6 +144,10 @@ func TestRepair(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithScheme(hub.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
 					opts ...client.GetOption) error {
+					if _, isDefinition := o.(*metav1.PartialObjectMetadata); isDefinition &&
+						test.phase == operatorsv1alpha1.CSVPhasePending {
+						t.Errorf("it reads definition %s, although the phase decides", key.Name)
+					}
 					if isDeleted && failures > 0 {
 						failures--
 						return apierrors.NewServiceUnavailable("etcd has no leader")

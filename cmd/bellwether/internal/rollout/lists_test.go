@@ -22,13 +22,21 @@ func TestLists(t *testing.T) {
 		Clusters: v1alpha1.WaveCounts{Total: 5, Succeeded: 5},
 	}
 	rollouts := []v1alpha1.OperatorRollout{old, *fixture.RolloutAt()}
+	away := *old.DeepCopy()
+	away.Status.Clusters = v1alpha1.WaveCounts{Total: 5, Deferred: 5}
+	recorded := []v1alpha1.RolloutOutcome{{Name: old.Name, Phase: old.Status.Phase, EndedAt: old.Status.EndedAt,
+		Clusters: old.Status.Clusters}}
 	brief, wide := term.Listing{Now: fixture.Noon}, term.Listing{Now: fixture.Noon, Wide: true, Namespaces: true}
 	known := marks.Group(fixture.FleetOfFour(), fixture.Installs())
+	agentsAway := []v1alpha1.OperatorRollout{away, *fixture.RolloutAt()}
 	for name, table := range map[string]*term.Table{
 		"rollouts":      Rollouts(rollouts, known, brief),
 		"rollouts-wide": Rollouts(rollouts, known, wide),
-		"history":       History(rollouts, brief),
+		"history":       History(rollouts, nil, brief),
 	} {
 		t.Run(name, func(t *testing.T) { fixture.Golden(t, name, table.Render(term.Style{})) })
 	}
+	t.Run("history while agents are away", func(t *testing.T) {
+		fixture.Golden(t, "history", History(agentsAway, recorded, brief).Render(term.Style{}))
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,6 +117,31 @@ func attention(in RolloutInput) []member {
 	all := slices.DeleteFunc(membersOf(in), func(m member) bool { return !m.needsAttention() })
 	slices.SortStableFunc(all, func(a, b member) int { return cmp.Compare(b.tone, a.tone) })
 	return all
+}
+
+// writeMoved says of which clusters the labels select another wave than their own.
+func writeMoved(out *strings.Builder, in RolloutInput, s term.Style) {
+	if in.Rollout.Status.Phase.Ended() {
+		return
+	}
+	type move struct{ from, to string }
+	var moves []move
+	clusters := map[move][]string{}
+	for _, m := range membersOf(in) {
+		if m.MovedTo == "" {
+			continue
+		}
+		k := move{m.Wave, m.MovedTo}
+		if clusters[k] == nil {
+			moves = append(moves, k)
+		}
+		clusters[k] = append(clusters[k], m.Cluster)
+	}
+	for _, k := range moves {
+		names := clusters[k]
+		out.WriteString("\n" + s.Lines(term.Dim, rollouts.MovedText(fmt.Sprintf("%s (%s)",
+			phrase.Count(len(names), "cluster"), phrase.First(names, maxNames)), k.from, k.to)))
+	}
 }
 
 func attentionTable(members []member, now time.Time) *term.Table {

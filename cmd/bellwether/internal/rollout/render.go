@@ -49,6 +49,7 @@ func Rollout(in RolloutInput, s term.Style) string {
 	writeApprovals(&out, in, s)
 	writePolicies(&out, in, s)
 	writeHeldBack(&out, in, s)
+	writeMoved(&out, in, s)
 	WriteDecisions(&out, in.Operator, in.Rollout.Name, in.Now, s)
 	members := attention(in)
 	if len(members) > 0 {

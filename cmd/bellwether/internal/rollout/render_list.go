@@ -52,8 +52,9 @@ func rolloutRow(r *v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listing)
 	return row
 }
 
-// History is the table of an operator's rollouts, the newest first.
-func History(list []v1alpha1.OperatorRollout, l term.Listing) *term.Table {
+// History is the table of an operator's rollouts, the newest first. One that ended shows the counts that the
+// ManagedOperator recorded of it, because its own status goes on counting its clusters as they are now.
+func History(list []v1alpha1.OperatorRollout, recorded []v1alpha1.RolloutOutcome, l term.Listing) *term.Table {
 	t := &term.Table{Header: []string{"ROLLOUT", "VERSION", "PHASE", "UPDATED", "STARTED", "TOOK"}, Wrap: true}
 	if l.Wide {
 		t.Header = append(t.Header, "REVISION", "FAILED")
@@ -65,7 +66,7 @@ func History(list []v1alpha1.OperatorRollout, l term.Listing) *term.Table {
 	})
 	for i := range newest {
 		r := &newest[i]
-		n := r.Status.Clusters
+		n := countsOf(r, recorded)
 		row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Release.Version},
 			term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), {Text: term.Fraction(n.Succeeded, n.Total)},
 			{Text: term.Clock(l.Now, r.Status.StartedAt)}, {Text: took(r, l.Now)}}
@@ -75,6 +76,17 @@ func History(list []v1alpha1.OperatorRollout, l term.Listing) *term.Table {
 		t.Add(append(row, term.Cell{Text: whyEnded(r)})...)
 	}
 	return t
+}
+
+// countsOf are the counts of a rollout: those that were recorded of it, if it ended.
+func countsOf(r *v1alpha1.OperatorRollout, recorded []v1alpha1.RolloutOutcome) v1alpha1.WaveCounts {
+	i := slices.IndexFunc(recorded, func(o v1alpha1.RolloutOutcome) bool {
+		return o.Name == r.Name && o.Phase == r.Status.Phase && o.EndedAt.Equal(r.Status.EndedAt)
+	})
+	if i < 0 || !r.Status.Phase.Ended() {
+		return r.Status.Clusters
+	}
+	return recorded[i].Clusters
 }
 
 func took(r *v1alpha1.OperatorRollout, now time.Time) string {

@@ -74,6 +74,8 @@ func TestRollout(t *testing.T) {
 	abortedEarly := waiting.DeepCopy()
 	abortedEarly.Status.Phase, abortedEarly.Status.Message = v1alpha1.RolloutAborted, "aborted: not today"
 	abortedEarly.Spec.Abort = aborted.Spec.Abort
+	moved := soaking.DeepCopy()
+	moved.Spec.Strategy.Waves[0].Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "us"}}
 	pending := fixture.RolloutAt()
 	pending.Status = v1alpha1.OperatorRolloutStatus{}
 	for name, test := range map[string]struct {
@@ -95,6 +97,7 @@ func TestRollout(t *testing.T) {
 		"pending":       {rollout: pending},
 		"held":          {rollout: held, operator: holding},
 		"skipped":       {rollout: skipped},
+		"moved":         {rollout: moved, installs: healthy, clusters: online},
 		"aborted":       {rollout: aborted, installs: healthy, clusters: online},
 		"held-from-all": {rollout: waiting, installs: healthy[:1], clusters: online},
 		"aborted-early": {rollout: abortedEarly, installs: healthy[:1], clusters: online},

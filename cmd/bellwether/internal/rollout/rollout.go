@@ -168,8 +168,9 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 func (a *app) history(ctx context.Context, h *hub.Client, out *command.Output, operator string) error {
 	key := h.Key(operator) // an operator that was deleted has a history too
 	o, notFound := h.Operator(ctx, operator)
+	var recorded []v1alpha1.RolloutOutcome
 	if notFound == nil {
-		key = client.ObjectKeyFromObject(o)
+		key, recorded = client.ObjectKeyFromObject(o), o.Status.History
 	}
 	items, err := h.RolloutsOf(ctx, key)
 	if err != nil {
@@ -179,6 +180,6 @@ func (a *app) history(ctx context.Context, h *hub.Client, out *command.Output, o
 		return notFound
 	}
 	list := &v1alpha1.OperatorRolloutList{Items: items}
-	return a.List(out, list, History(items, term.Listing{Now: a.Now(), Wide: out.Wide()}),
+	return a.List(out, list, History(items, recorded, term.Listing{Now: a.Now(), Wide: out.Wide()}),
 		fmt.Sprintf("Operator %q has no rollout yet.", operator))
 }

@@ -60,31 +60,9 @@ func realisticFleet(t *testing.T) *clitest.Hub {
 		objects = append(objects, &in)
 	}
 	for i := range objects {
-		objects[i] = renamed(t, objects[i])
+		objects[i] = fixture.Realistic(t, objects[i])
 	}
 	return clitest.NewHub(objects...)
-}
-
-// renamed is a copy with long names.
-func renamed(t *testing.T, object client.Object) client.Object {
-	t.Helper()
-	switch o := object.(type) {
-	case *v1alpha1.OperatorRollout:
-		return fixture.Realistic(t, o)
-	case *v1alpha1.ManagedOperator:
-		return fixture.Realistic(t, o)
-	case *v1alpha1.OperatorInstall:
-		return fixture.Realistic(t, o)
-	case *v1alpha1.OperatorCatalog:
-		return fixture.Realistic(t, o)
-	case *v1alpha1.OperatorBackup:
-		return fixture.Realistic(t, o)
-	case *v1alpha1.AlertSilence:
-		return fixture.Realistic(t, o)
-	case *v1alpha1.FleetCluster:
-		return fixture.Realistic(t, o)
-	}
-	return object
 }
 
 func longCatalog() *v1alpha1.OperatorCatalog {

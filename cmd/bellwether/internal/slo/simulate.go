@@ -122,9 +122,10 @@ func simulationText(r slo.Result, markdown bool) string {
 		in.Total, in.Severe, in.Paged, in.Recall, in.Pages, in.Justified, in.Precision)
 	head := fmt.Sprintf("%s %% over %s, %d runs, seed %d", r.Target, r.Period, r.Runs, r.Seed)
 	return head + "\n\n" + grid(rows, markdown) +
-		"\nThe fastest tier alerts after one slice of which two scrapes in a row were bad. Otherwise each tier\n" +
-		"alerts only after 3 bad slices in its long window, with 5 bad scrapes if it pages. The formulas do not\n" +
-		"include that.\n" +
+		"\nPrometheus reads the metrics every 30 s, which is a scrape, and judges each minute of them, which is\n" +
+		"a slice. The fastest tier alerts after one bad slice, if two scrapes in a row were bad. Otherwise each\n" +
+		"tier alerts only after 3 bad slices in its long window, with 5 bad scrapes if it pages. The formulas\n" +
+		"do not include that.\n" +
 		"The tier " + slo.CriticalTier().Name + " is for operators with criticality Critical only; what follows is " +
 		"without it.\n" + noise +
 		"\n" + found + "\n"
