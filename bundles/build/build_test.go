@@ -445,7 +445,8 @@ func TestAccountWithoutRole(t *testing.T) {
 		if diff := cmp.Diff(test.rules, rules); diff != "" {
 			t.Errorf("%s: rules for each account (-want +got):\n%s", name, diff)
 		}
-		if got := strings.Count(strings.Join(r.Warnings, "\n"), "runs as service account sa"); (got == 1) != test.warns {
+		got := strings.Count(strings.Join(r.Warnings, "\n"), "runs as service account sa")
+		if (got == 1) != test.warns {
 			t.Errorf("%s: warnings: %q", name, r.Warnings)
 		}
 	}

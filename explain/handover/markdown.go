@@ -228,7 +228,8 @@ func (r Report) start(i Incident) string {
 }
 
 func (r Report) rollout(o Rollout) string {
-	out := fmt.Sprintf("**%s** %s: %s", o.State, named(o.Namespace, o.Operator, o.Name, o.Summary), r.sentence(o.Summary))
+	name := named(o.Namespace, o.Operator, o.Name, o.Summary)
+	out := fmt.Sprintf("**%s** %s: %s", o.State, name, r.sentence(o.Summary))
 	if o.Since != nil {
 		out += " Since " + r.clock(*o.Since) + "."
 	}

@@ -165,8 +165,8 @@ func buildGroup(ctx context.Context, out io.Writer, source, target string, g gro
 	return nil
 }
 
-// buildArtifact compiles a program with the flags and the environment of this repository's tests, but for what its group
-// must change: so what they have in common is compiled once.
+// buildArtifact compiles a program with the flags and the environment of this repository's tests, but for what its
+// group must change: so what they have in common is compiled once.
 func buildArtifact(ctx context.Context, out io.Writer, source, target string, g group, a artifact,
 	flags ...string) error {
 	path := filepath.Join(target, a.name)

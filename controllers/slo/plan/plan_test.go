@@ -134,7 +134,8 @@ func TestWhoSpeaks(t *testing.T) {
 			if diff := cmp.Diff([][]string{test.create, test.withdraw}, [][]string{create, withdraw}); diff != "" {
 				t.Errorf("created, withdrawn (-want +got):\n%s", diff)
 			}
-			// An operator that will have objectives in a moment has rules now, and of one that is missing an alert says so.
+			// An operator that will have objectives in a moment has rules now, and of one that is missing an alert
+			// says so.
 			readies := slices.Collect(values(test.want))
 			if wantRules := len(test.create) > 0 || slices.Contains(readies, "True Succeeded") ||
 				slices.Contains(readies, "False OperatorNotFound"); wantRules != (len(out.Files) > 0) {

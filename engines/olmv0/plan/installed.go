@@ -32,8 +32,8 @@ func (d *decision) installed(in Input) *finding {
 	if in.failedByOtherGroups(csv) {
 		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"%s failed because of the OperatorGroups of its namespace (%s). There is exactly one now, so the agent has "+
-				"OLM install it again.", csv.Name, csv.Reason)}
+			"%s failed because of the OperatorGroups of its namespace (%s). There is exactly one now, so the agent "+
+				"has OLM install it again.", csv.Name, csv.Reason)}
 	}
 	if before, ok := in.findBlocker(csv); ok {
 		d.add(SetReplacing, KindCSV, before.Name, before.Object)

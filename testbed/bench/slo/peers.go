@@ -83,8 +83,8 @@ func SlothRules(operator, sli string) ([]monitoringv1.RuleGroup, error) {
 	})
 }
 
-// PyrraRules are pyrra's rules for one objective of an operator, named as for SlothRules. A page has the labels cluster,
-// operator, slo, short, long and exhaustion, and severity="critical".
+// PyrraRules are pyrra's rules for one objective of an operator, named as for SlothRules. A page has the labels
+// cluster, operator, slo, short, long and exhaustion, and severity="critical".
 func PyrraRules(operator, sli string) ([]monitoringv1.RuleGroup, error) {
 	return rulesOf(pyrra, operator, sli, func(group string) bool {
 		return strings.TrimSuffix(group, "-increase") == operator+"-"+sli
