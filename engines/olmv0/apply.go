@@ -92,6 +92,8 @@ func (e *Engine) act(ctx context.Context, install *v1alpha1.OperatorInstall, o *
 			client.Preconditions{UID: &a.Object.UID}))
 	case plan.Correct:
 		return e.correct(ctx, install, o, a)
+	case plan.Redo:
+		return e.redo(ctx, install, a)
 	default:
 		return e.change(ctx, install, a)
 	}

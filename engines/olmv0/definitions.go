@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +23,12 @@ import (
 )
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
 
-const kindDefinition = "CustomResourceDefinition"
+const (
+	kindDefinition = "CustomResourceDefinition"
+	kindService    = "Service"
+)
 
 // definitionMeta is a CustomResourceDefinition of which only the metadata is read and cached: a cluster has hundreds
 // of them.
@@ -51,6 +56,30 @@ func (r *reader) readUndefined(ctx context.Context) error {
 			r.observation.Cluster.Undefined = append(r.observation.Cluster.Undefined, name)
 		case err != nil:
 			return fmt.Errorf("get CustomResourceDefinition %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// readUnserved looks for Services that came with the installed CSV and that are not there: OLM does not look at them
+// again. While its plan is carried out, they may not be there yet.
+func (r *reader) readUnserved(ctx context.Context) error {
+	csv, ok := r.observation.Cluster.Installed()
+	p := r.observation.Cluster.CarriedOut(csv.Name)
+	if !ok || p == nil || p.Phase != string(operatorsv1alpha1.InstallPlanPhaseComplete) {
+		return nil
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(p.Services[csv.Name]))) {
+		key := client.ObjectKey{Namespace: r.data.Namespace, Name: name}
+		err := r.local.Get(ctx, key, &corev1.Service{})
+		if apierrors.IsNotFound(err) {
+			err = r.live.Get(ctx, key, &corev1.Service{})
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			r.observation.Cluster.Unserved = append(r.observation.Cluster.Unserved, name)
+		case err != nil:
+			return fmt.Errorf("get Service %s: %w", name, err)
 		}
 	}
 	return nil

@@ -142,7 +142,7 @@ func (e *Engine) Observe(ctx context.Context, install *v1alpha1.OperatorInstall)
 	}
 	for _, read := range []func(context.Context) error{
 		r.readOperatorGroups, r.readCatalogSource, r.readSubscriptions, r.readInstallPlans, r.readCSVs,
-		r.readUndefined, r.readDeployments,
+		r.readUndefined, r.readUnserved, r.readDeployments,
 	} {
 		if err := read(ctx); err != nil {
 			return nil, err

@@ -227,9 +227,17 @@ func installPlanOf(live *operatorsv1alpha1.InstallPlan) plan.InstallPlan {
 		Object: objectOf(live), Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved,
 		Message: live.Status.Message, CSVs: live.Spec.ClusterServiceVersionNames,
 		Created: live.CreationTimestamp.Time, Subscribes: subscribes(live), Sources: sources(live),
+		Services: services(live),
 	}
 	// One that was approved otherwise has no such annotation, or nonsense.
 	observed.Revision, _ = strconv.ParseInt(live.Annotations[v1alpha1.AnnotationRevision], 10, 64)
+	if live.Status.StartTime != nil {
+		observed.Started = live.Status.StartTime.Time
+	}
+	done := live.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
+	if done.Status == corev1.ConditionTrue && done.LastTransitionTime != nil {
+		observed.Completed = done.LastTransitionTime.Time
+	}
 	if live.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
 		observed.FailedAt, observed.Failure = failure(live)
 	}
@@ -245,6 +253,20 @@ func subscribes(p *operatorsv1alpha1.InstallPlan) []string {
 		}
 	}
 	return csvs
+}
+
+// services returns the Services that a plan makes, by the CSV that they come with.
+func services(p *operatorsv1alpha1.InstallPlan) map[string][]string {
+	var out map[string][]string
+	for _, step := range p.Status.Plan {
+		if step != nil && step.Resource.Kind == kindService {
+			if out == nil {
+				out = map[string][]string{}
+			}
+			out[step.Resolving] = append(out[step.Resolving], step.Resource.Name)
+		}
+	}
+	return out
 }
 
 // sources returns the CatalogSources that a plan's steps come from, each once for each CSV.

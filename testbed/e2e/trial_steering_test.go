@@ -14,7 +14,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/echo"
@@ -64,12 +63,9 @@ func steeringFaults() map[string]fault {
 			inject: (*trial).releaseMissingImage,
 			shows:  operatorHas(v1alpha1.ConditionVersionHeld, metav1.ConditionTrue, v1alpha1.ReasonVersionHeld),
 			why:    []string{"VersionHeld", missingVersion},
-			holds: []func(*trial) error{(*trial).isRolledBack, (*trial).stands,
+			holds: []func(*trial) error{(*trial).isRolledBack, (*trial).stands, (*trial).keepsService,
 				says([]string{"Held:", missingVersion}, "operator", "get", "OPERATOR")},
-			heal: func(x *trial) {
-				x.undoAll()
-				x.createService()
-			},
+			heal: (*trial).undoAll,
 		},
 		"unsigned image under the tag of the catalog": { // after "unsigned catalog": the hub remembers what it verified
 			inject: (*trial).moveTag,
@@ -204,20 +200,18 @@ func (x *trial) releaseMissingImage() {
 	})
 }
 
-// createService makes the Service of the operator again, which is lost with the version that was withdrawn
-// (docs/olm.md, fact 26): so it is advised.
-func (x *trial) createService() {
-	x.t.Helper()
-	x.until("the Service is missed", patience, func(x *trial) error {
-		return x.prints([]string{"there is no Service " + x.key.Name + "/echo-operator", "Create the object again"},
-			x.access()...)
-	})
-	text, err := fs.ReadFile(echo.Bundles(), "1.0.0/manifests/echo-operator.service.yaml")
-	x.must(err)
+// keepsService returns nil if the Service of the operator is there, which both versions bring (docs/olm.md, fact 26).
+func (x *trial) keepsService() error {
 	service := &corev1.Service{}
-	x.must(yaml.UnmarshalStrict(text, service))
-	service.Namespace = x.key.Name
-	x.must(x.local.Create(x.ctx(), service))
+	err := x.local.Get(x.ctx(), client.ObjectKey{Namespace: x.key.Name, Name: "echo-operator"}, service)
+	if err != nil {
+		return err
+	}
+	owners := service.OwnerReferences
+	if len(owners) != 1 || owners[0].Name != "echo-operator.v1.0.0" {
+		return fmt.Errorf("the owners of the Service are %+v", owners)
+	}
+	return nil
 }
 
 // writeMissing writes the bundle of the version whose image does not exist: that of 1.0.0, with another image.

@@ -161,6 +161,10 @@ func (o *operator) change(install *v1alpha1.OperatorInstall, a plan.Action) {
 		if p := o.plan(a.Name); p != nil {
 			p.Phase = string(operatorsv1alpha1.InstallPlanPhaseInstalling)
 		}
+	case plan.Redo:
+		if p := o.plan(a.Name); p != nil {
+			p.Completed = o.now()
+		}
 	case plan.Abandon:
 		o.enter(a.Name, operatorsv1alpha1.CSVPhaseFailed)
 	case plan.Reprocess:

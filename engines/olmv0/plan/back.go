@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
@@ -31,9 +32,9 @@ func (in Input) isLeaving(installed CSV) bool {
 }
 
 // withdraw takes an unfinished upgrade back, where the version before it is still
-// there: OLM makes no plan for a CSV that exists. The new CSV is deleted, and the
-// one before it processed again, which is as it was or is made so. Definitions of
-// custom resources stay as they are.
+// there: OLM makes no plan for a CSV that exists. What the two have in common is given
+// back, the new CSV is deleted, and the one before it processed again, which is as it
+// was or is made so. Definitions of custom resources stay as they are.
 func (d *decision) withdraw(in Input) *finding {
 	if !in.goesBack() {
 		return nil
@@ -43,6 +44,9 @@ func (d *decision) withdraw(in Input) *finding {
 			if p.Phase != string(operatorsv1alpha1.InstallPlanPhaseComplete) && slices.Contains(p.CSVs, csv.Name) {
 				d.add(Delete, KindInstallPlan, p.Name, p.Object)
 			}
+		}
+		if f := d.giveBack(in, before, csv); f != nil {
+			return f
 		}
 		if !csv.Deleting {
 			d.add(Delete, KindCSV, csv.Name, csv.Object)
@@ -60,6 +64,65 @@ func (d *decision) withdraw(in Input) *finding {
 	d.adopt(in, before.Name)
 	return &finding{reason: v1alpha1.ReasonRollingBack, recheck: recheckSoon,
 		message: fmt.Sprintf("The upgrade of %s was withdrawn, so the agent has OLM resume that version.", before.Name)}
+}
+
+// giveBack has OLM make what the CSV before brought as that had it, and give it to that CSV. The plan of the upgrade gave
+// what both bring to the new CSV alone, with which it would be deleted (olm.md, fact 26). It returns nil when that is
+// done, or cannot be: the upgrade is withdrawn in any case.
+func (d *decision) giveBack(in Input, before, csv CSV) *finding {
+	p := in.Cluster.CarriedOut(before.Name)
+	if p == nil || csv.Deleting {
+		return nil
+	}
+	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
+	case operatorsv1alpha1.InstallPlanPhaseComplete:
+		if p.Completed.After(in.taken(csv)) {
+			return nil
+		}
+		// OLM may be carrying out a plan of the upgrade that is deleted first.
+		if !slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Verb == Delete }) {
+			d.Actions = append(d.Actions, Action{Verb: Redo, Kind: KindInstallPlan, Name: p.Name, Object: p.Object,
+				Value: before.Name})
+		}
+	case operatorsv1alpha1.InstallPlanPhaseInstalling:
+		if p.Started.IsZero() || in.Now.Sub(p.Started) < redoPatience {
+			break
+		}
+		fallthrough
+	default:
+		d.add(Delete, KindInstallPlan, p.Name, p.Object)
+		return nil
+	}
+	return &finding{reason: v1alpha1.ReasonRollingBack, recheck: recheckSoon, message: fmt.Sprintf(
+		"The upgrade to %s did not finish. Before it is withdrawn, OLM carries out InstallPlan %s again, so that %s "+
+			"keeps what it brought.", csv.Name, p.Name, before.Name)}
+}
+
+// CarriedOut returns the newest plan for a CSV that OLM has carried out, or does so or failed to; nil where there is none.
+func (c Cluster) CarriedOut(csv string) *InstallPlan {
+	var newest *InstallPlan
+	for i, p := range c.InstallPlans {
+		switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
+		case operatorsv1alpha1.InstallPlanPhaseComplete, operatorsv1alpha1.InstallPlanPhaseInstalling,
+			operatorsv1alpha1.InstallPlanPhaseFailed:
+			if slices.Contains(p.CSVs, csv) && (newest == nil || p.Created.After(newest.Created)) {
+				newest = &c.InstallPlans[i]
+			}
+		}
+	}
+	return newest
+}
+
+// taken returns when OLM last gave objects to a CSV, as far as that is known. All these times are OLM's and the API
+// server's, in whole seconds.
+func (in Input) taken(csv CSV) time.Time {
+	last := csv.Created
+	for _, p := range in.Cluster.InstallPlans {
+		if slices.Contains(p.CSVs, csv.Name) && p.Completed.After(last) {
+			last = p.Completed
+		}
+	}
+	return last
 }
 
 // survivor returns the CSV that is left after an upgrade of it was withdrawn, until

@@ -34,6 +34,15 @@ func halfway(phase string) Input {
 	in := goingBack(phase)
 	in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v1, Version: "1.0.0", Phase: "Replacing", Ours: true})
 	in.Offer.Next, in.Offer.Path, in.Offer.ViewHash = "", []string{v1}, "view-rest"
+	in.Cluster.InstallPlans[0].Completed = now // once more, after it was of v2
+	return in
+}
+
+// shared has OLM carried out the plan of v2 after that of v1, so that what both bring belongs to v2 alone.
+func shared() Input {
+	in := halfway("Pending")
+	in.Cluster.InstallPlans[0].Completed = now.Add(-time.Hour)
+	in.Cluster.InstallPlans[1].Completed = now.Add(-time.Minute)
 	return in
 }
 
@@ -64,6 +73,8 @@ func TestGoingBack(t *testing.T) {
 	reprocess := Action{Verb: Reprocess, Kind: KindCSV, Name: v1}
 	adopt := Action{Verb: Adopt, Kind: KindSubscription, Name: "echo", Value: v1}
 	serve := Action{Verb: Serve}
+	redo := Action{Verb: Redo, Kind: KindInstallPlan, Name: "install-1", Value: v1}
+	deletePlan := Action{Verb: Delete, Kind: KindInstallPlan, Name: "install-1"}
 	for name, tc := range map[string]struct {
 		in   Input
 		want []Action
@@ -95,6 +106,33 @@ func TestGoingBack(t *testing.T) {
 			in.Cluster.InstallPlans[1].Phase = "Failed"
 		}), want: []Action{{Verb: Delete, Kind: KindInstallPlan, Name: "install-2", Object: Object{UID: "uid-2"}},
 			deleteCSV}},
+		"what both versions bring is given back first": {in: shared(), want: []Action{redo}},
+		"after the unfinished plan of the upgrade is gone": {in: with(shared(), func(in *Input) {
+			in.Cluster.InstallPlans[1].Phase, in.Cluster.InstallPlans[1].Completed = "Installing", time.Time{}
+		}), want: []Action{{Verb: Delete, Kind: KindInstallPlan, Name: "install-2", Object: Object{UID: "uid-2"}}}},
+		"also where its plan is gone": {in: with(shared(), func(in *Input) {
+			in.Cluster.InstallPlans = in.Cluster.InstallPlans[:1]
+		}), want: []Action{redo}},
+		"again where both plans were completed in one second": {in: with(shared(), func(in *Input) {
+			in.Cluster.InstallPlans[0].Completed = in.Cluster.InstallPlans[1].Completed
+		}), want: []Action{redo}},
+		"while OLM does that it is waited for": {in: with(shared(), func(in *Input) {
+			in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Completed = "Installing", time.Time{}
+			in.Cluster.InstallPlans[0].Started = now.Add(-time.Minute)
+		})},
+		"and before OLM begins": {in: with(shared(), func(in *Input) {
+			in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Completed = "Installing", time.Time{}
+		})},
+		"not for ever": {in: with(shared(), func(in *Input) {
+			in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Completed = "Installing", time.Time{}
+			in.Cluster.InstallPlans[0].Started = now.Add(-redoPatience)
+		}), want: []Action{deletePlan, deleteCSV}},
+		"nor where OLM cannot": {in: with(shared(), func(in *Input) {
+			in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Completed = "Failed", time.Time{}
+		}), want: []Action{deletePlan, deleteCSV}},
+		"nor where the plan is gone": {in: with(shared(), func(in *Input) {
+			in.Cluster.InstallPlans = in.Cluster.InstallPlans[1:]
+		}), want: []Action{deleteCSV}},
 		"one that the Subscription does not name yet": {in: with(halfway(""), func(in *Input) {
 			in.Cluster.Subscriptions[0].InstalledCSV = v1
 		}), want: []Action{deleteCSV}},

@@ -97,6 +97,8 @@ type Cluster struct {
 	Elsewhere []string
 	// Undefined are the CustomResourceDefinitions that the installed CSV owns and that are not there, sorted.
 	Undefined []string
+	// Unserved are the Services that came with the installed CSV and that are not there, sorted.
+	Unserved []string
 	// Deployments that the installed CSV made.
 	Deployments []Deployment
 	// Drifted are the fields of the installed CSV and of its Deployments that differ
@@ -192,6 +194,9 @@ type InstallPlan struct {
 	Created  time.Time
 	// Message is OLM's, for instance why it tries a step again.
 	Message string
+	// Started is when OLM began to carry it out, and Completed when it was done with that, the last time; zero where it
+	// has not.
+	Started, Completed time.Time
 	// FailedAt is when it failed.
 	FailedAt time.Time
 	// Failure says at which step it failed and why.
@@ -199,6 +204,8 @@ type InstallPlan struct {
 	// Subscribes holds those CSVs for which the plan makes a Subscription:
 	// dependencies that nothing subscribes to yet.
 	Subscribes []string
+	// Services are those that its steps make, by the CSV that they come with.
+	Services map[string][]string
 	// Sources are the CatalogSources that the steps of its CSVs come from.
 	Sources []StepSource
 	// Revision of the admission for which it was approved; 0 if it was not
@@ -308,6 +315,9 @@ const (
 	Approve Verb = "approve"
 	// Retry makes OLM carry out a failed InstallPlan again.
 	Retry Verb = "retry"
+	// Redo makes OLM carry out again the steps of a Complete InstallPlan for the CSV Value, without those for
+	// definitions of custom resources.
+	Redo Verb = "redo"
 	// Delete deletes an object.
 	Delete Verb = "delete"
 	// Adopt makes the Subscription name Value as its installed CSV, as if OLM had
@@ -383,6 +393,10 @@ const (
 	// inertAfter is when an InstallPlan that was approved before OLM asked for
 	// it is given up (olm.md, fact 4).
 	inertAfter = time.Minute
+
+	// redoPatience is how long OLM may take to carry an InstallPlan out again before a withdrawal goes on without:
+	// OLM itself gives up after a minute, and never where it lacks a right.
+	redoPatience = 2 * time.Minute
 
 	retryPlanMin = 30 * time.Second
 	retryPlanMax = 15 * time.Minute

@@ -74,8 +74,8 @@ func (d *decision) installed(in Input) *finding {
 }
 
 // lost says what a release that has succeeded had then and has no longer; nil where that is nothing. OLM
-// makes it again only with the ClusterServiceVersion. A definition was looked up on the cluster; of everything else
-// OLM says so, which may be about a moment ago.
+// makes it again only with the ClusterServiceVersion. Definitions and Services were looked up on the cluster; of
+// everything else OLM says so, which may be about a moment ago.
 func (in Input) lost() *finding {
 	csv, ok := in.Cluster.Installed()
 	if !ok || !in.hasSucceeded() || csv.Name != in.Install.Spec.Admission.Release.Bundle || csv.Deleting {
@@ -84,6 +84,9 @@ func (in Input) lost() *finding {
 	var all []string
 	for _, name := range in.Cluster.Undefined {
 		all = append(all, "CustomResourceDefinition "+name+" (deleted, and with it all its custom resources)")
+	}
+	for _, name := range in.Cluster.Unserved {
+		all = append(all, "Service "+name+" (deleted)")
 	}
 	if csv.Phase == string(operatorsv1alpha1.CSVPhasePending) {
 		for _, what := range csv.Lost {
@@ -97,7 +100,7 @@ func (in Input) lost() *finding {
 	if len(all) == 0 {
 		return nil
 	}
-	stalled := len(in.Cluster.Undefined) > 0 || in.Now.Sub(csv.Since) >= requirementsGrace
+	stalled := len(in.Cluster.Undefined)+len(in.Cluster.Unserved) > 0 || in.Now.Sub(csv.Since) >= requirementsGrace
 	return &finding{stalled: stalled, reason: v1alpha1.ReasonObjectsLost, recheck: recheckProblem,
 		message: fmt.Sprintf("%s has lost what came with it: %s. %s", csv.Name,
 			strings.Join(phrase.Limit(all, maxLost), "; "), in.Install.RepairAdvice())}

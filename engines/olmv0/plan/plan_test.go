@@ -731,6 +731,13 @@ func TestNext(t *testing.T) {
 			}),
 			want{Reason: v1alpha1.ReasonObjectsLost, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
 		},
+		"a Service was deleted": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
+				in.Cluster.Unserved = []string{"echo"}
+			}),
+			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+		},
 		"a definition is not there yet": {
 			with(running("Installing"), func(in *Input) { in.Cluster.Undefined = []string{"things.example.com"} }),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},

@@ -6,6 +6,8 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -156,23 +158,85 @@ func (h *harness) unharmed(uid types.UID) {
 }
 
 // backFromPending goes back from an upgrade that lacks what it needs; the version
-// before keeps running.
+// before keeps running, and what it brought stays, as it was.
 func backFromPending(h *harness) {
-	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: needsCRD("nowhere")},
+	pin := h.pin(bundle{version: "1.0.0", change: withField("a"), objects: h.common("1.0.0")},
+		bundle{version: "1.1.0", replaces: "1.0.0", objects: h.common("1.1.0"), change: func(csv, crd object) {
+			withField("a", "b")(csv, crd)
+			needsCRD("nowhere")(csv, crd)
+		}},
 		bundle{version: "1.2.0", replaces: "1.0.0", skips: []string{"1.1.0"}})
 	h.to(pin, "1.0.0")
 	h.runs()
-	uid := h.deployment().UID
+	uid, uids := h.deployment().UID, h.keeps("1.0.0")
 	h.to(pin, "1.1.0")
 	h.stalls(v1alpha1.ReasonRequirementsNotMet, "things.nowhere.example.com")
+	h.keeps("1.1.0")
+	read := h.stored(object{"a": "old", "b": "new"})
 	h.goBack(releaseOf(h.operator, pin, "1.0.0"), false)
+	h.restart()
 	h.runs()
 	h.only("1.0.0")
 	h.unharmed(uid)
+	if got := h.keeps("1.0.0"); !slices.Equal(got, uids) {
+		h.t.Errorf("what both versions bring was made anew: %v, was %v", got, uids)
+	}
+	if got := read(); got["b"] != "new" {
+		h.t.Errorf("the custom resource has %v after going back", got)
+	}
 	h.to(pin, "1.2.0")
 	h.runs()
 	h.only("1.2.0")
 	h.unharmed(uid)
+}
+
+// common returns what each version of a package brings, in the content of this one.
+func (h *harness) common(version string) []object {
+	objects := []object{
+		{"apiVersion": "v1", "kind": "Service", "spec": object{"ports": []any{object{"port": 80}}}},
+		{"apiVersion": "v1", "kind": "ConfigMap"},
+		{"apiVersion": "v1", "kind": "Secret"},
+		{"apiVersion": "v1", "kind": "ServiceAccount"},
+		{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"},
+		{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "roleRef": object{
+			"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": h.operator + "-common"}},
+		{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"},
+		{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "roleRef": object{
+			"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": h.operator + "-common"}},
+		{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": object{"maxUnavailable": 1}},
+	}
+	for _, o := range objects {
+		o["metadata"] = object{"name": h.operator + "-common", "labels": object{"version": version}}
+	}
+	return objects
+}
+
+// keeps checks that what common returns is there as of a version, and belongs to its CSV where it belongs to any: what a
+// bundle brings of rights has no owner. It returns the UIDs.
+func (h *harness) keeps(version string) []types.UID {
+	h.t.Helper()
+	var uids []types.UID
+	for _, o := range h.common(version) {
+		live := &unstructured.Unstructured{Object: object{"apiVersion": o["apiVersion"], "kind": o["kind"]}}
+		key := client.ObjectKey{Name: h.operator + "-common"}
+		if !strings.HasPrefix(live.GetKind(), "Cluster") {
+			key.Namespace = h.operator
+		}
+		if err := h.Get(h.t.Context(), key, live); err != nil {
+			h.t.Errorf("%s of %s: %v", live.GetKind(), version, err)
+			continue
+		}
+		uids = append(uids, live.GetUID())
+		if got := live.GetLabels()["version"]; got != version {
+			h.t.Errorf("%s is that of %s, want %s", live.GetKind(), got, version)
+		}
+		owners := live.GetOwnerReferences()
+		isOwned := slices.Contains([]string{"Service", "ConfigMap", "Secret", "PodDisruptionBudget"}, live.GetKind())
+		if isOwned != (len(owners) == 1) || isOwned && owners[0].Name != csvName(h.operator, version) {
+			h.t.Errorf("the owners of %s are %v", live.GetKind(), owners)
+		}
+	}
+	return uids
 }
 
 // backFromFailed goes back from an upgrade whose Deployment never becomes ready.
