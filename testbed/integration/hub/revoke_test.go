@@ -31,7 +31,8 @@ func TestRevokedAccessEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := fleetCluster(name)
 			agent := h.join(t, cluster)
-			must(t, agent.Create(t.Context(), &authenticationv1.SelfSubjectReview{})) // the API server remembers the token
+			// The API server remembers the token.
+			must(t, agent.Create(t.Context(), &authenticationv1.SelfSubjectReview{}))
 			revoke(cluster)
 			eventually(t, func() error {
 				request := &authenticationv1.TokenRequest{}
