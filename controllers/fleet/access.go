@@ -122,16 +122,18 @@ func (r *Reconciler) observeAccess(ctx context.Context, namespace string) (acces
 	return a, nil
 }
 
+// inSync leaves out a missing ServiceAccount, which may have to stay away for a while.
 func (a access) inSync(cluster string) bool {
-	if a.account == nil || a.role == nil || a.binding == nil || a.quota == nil {
+	if a.role == nil || a.binding == nil || a.quota == nil {
 		return false
 	}
-	for _, o := range []client.Object{a.account, a.role, a.binding, a.quota} {
+	for _, o := range []client.Object{a.role, a.binding, a.quota} {
 		if !hasLabels(o, labelsOf(cluster)) {
 			return false
 		}
 	}
-	return equality.Semantic.DeepEqual(a.role.Rules, AgentRules()) &&
+	return (a.account == nil || hasLabels(a.account, labelsOf(cluster))) &&
+		equality.Semantic.DeepEqual(a.role.Rules, AgentRules()) &&
 		a.bindingFits() &&
 		equality.Semantic.DeepEqual(a.binding.Subjects, subjects(a.binding.Namespace)) &&
 		equality.Semantic.DeepEqual(a.quota.Spec, corev1.ResourceQuotaSpec{Hard: AgentQuota()})
@@ -158,9 +160,8 @@ func hasLabels(o client.Object, want map[string]string) bool {
 	return true
 }
 
-// applyAccess makes the agent's access what it should be. It hands out no token: a
-// person does that, and a ServiceAccount that is made anew accepts none of before.
-// The bounds come before what they bound.
+// applyAccess makes the agent's access what it should be, but for the ServiceAccount itself. It
+// hands out no token: a person does that. The bounds come before what they bound.
 func (r *Reconciler) applyAccess(ctx context.Context, cluster string, seen access) error {
 	namespace, name, labels := v1alpha1.ClusterNamespace(cluster), v1alpha1.AgentServiceAccount, labelsOf(cluster)
 	force := client.ForceOwnership
@@ -169,9 +170,12 @@ func (r *Reconciler) applyAccess(ctx context.Context, cluster string, seen acces
 	if err := r.Client.Apply(ctx, quota, kit.FleetManager, force); err != nil {
 		return fmt.Errorf("apply ResourceQuota: %w", err)
 	}
-	account := corev1ac.ServiceAccount(name, namespace).WithLabels(maps.Clone(labels))
-	if err := r.Client.Apply(ctx, account, kit.FleetManager, force); err != nil {
-		return fmt.Errorf("apply ServiceAccount: %w", err)
+	if seen.account != nil {
+		// The UID keeps this from making another one in place of one that was deleted since.
+		account := corev1ac.ServiceAccount(name, namespace).WithLabels(maps.Clone(labels)).WithUID(seen.account.UID)
+		if err := r.Client.Apply(ctx, account, kit.FleetManager, force); err != nil {
+			return fmt.Errorf("apply ServiceAccount: %w", err)
+		}
 	}
 	role := rbacv1ac.Role(name, namespace).WithLabels(maps.Clone(labels)).WithRules(applyRules(AgentRules())...)
 	if err := r.Client.Apply(ctx, role, kit.FleetManager, force); err != nil {
@@ -188,6 +192,18 @@ func (r *Reconciler) applyAccess(ctx context.Context, cluster string, seen acces
 	if err := r.Client.Apply(ctx, binding, kit.FleetManager, force); err != nil {
 		return fmt.Errorf("apply RoleBinding: %w", err)
 	}
+	return nil
+}
+
+// createAccount makes the agent's ServiceAccount. It accepts no token of one of that name before.
+func (r *Reconciler) createAccount(ctx context.Context, cluster string) error {
+	account := corev1ac.ServiceAccount(v1alpha1.AgentServiceAccount, v1alpha1.ClusterNamespace(cluster)).
+		WithLabels(labelsOf(cluster))
+	if err := r.Client.Apply(ctx, account, kit.FleetManager, client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply ServiceAccount: %w", err)
+	}
+	// One that is gone at the next look was deleted after this.
+	r.gone.forget(cluster)
 	return nil
 }
 

@@ -74,6 +74,7 @@ type Reconciler struct {
 	Now func() time.Time
 
 	alive liveness
+	gone  absences
 }
 
 // Reconcile keeps one FleetCluster.
@@ -117,8 +118,8 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.FleetCluster
 	}
 	return observation{access: seen, input: plan.Input{
 		Now: r.Now(), Cluster: cluster, Namespace: state, Remaining: remaining, AccessInSync: seen.inSync(cluster.Name),
-		Account: seen.uid(), Lease: lease, Operators: operators, HubVersion: r.Version,
-		Freeze: freeze.Of(freezes.Items, cluster.Name),
+		Account: seen.uid(), AccountGoneAt: r.accountGoneAt(cluster, state, seen), Lease: lease,
+		Operators: operators, HubVersion: r.Version, Freeze: freeze.Of(freezes.Items, cluster.Name),
 	}}, nil
 }
 
@@ -282,6 +283,7 @@ func (r *Reconciler) act(ctx context.Context, cluster *v1alpha1.FleetCluster, se
 		return kit.AddFinalizer(ctx, r.Client, cluster, v1alpha1.FinalizerHub)
 	case plan.RemoveFinalizer:
 		r.alive.forget(cluster.Name)
+		r.gone.release(cluster.Name, r.Now())
 		return kit.RemoveFinalizer(ctx, r.Client, cluster, v1alpha1.FinalizerHub)
 	case plan.CreateNamespace:
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -290,6 +292,8 @@ func (r *Reconciler) act(ctx context.Context, cluster *v1alpha1.FleetCluster, se
 		return r.Client.Create(ctx, namespace, kit.FleetManager)
 	case plan.ApplyAccess:
 		return r.applyAccess(ctx, cluster.Name, seen.access)
+	case plan.CreateAccount:
+		return r.createAccount(ctx, cluster.Name)
 	case plan.DeleteNamespace:
 		return r.deleteNamespace(ctx, cluster.Name)
 	}

@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -20,10 +21,14 @@ func join(in Input, d *Decision) {
 	switch in.Namespace {
 	case NamespaceAbsent:
 		d.Actions = append(d.Actions, CreateNamespace, ApplyAccess)
+		createAccount(in, d)
 	case NamespaceOurs:
 		d.Status.Namespace = v1alpha1.ClusterNamespace(in.Cluster.Name)
 		if !in.AccessInSync {
 			d.Actions = append(d.Actions, ApplyAccess)
+		}
+		if in.Account == "" {
+			createAccount(in, d)
 		}
 	case NamespaceTerminating:
 		// The agent's access was deleted with the namespace, so nobody else would
@@ -32,6 +37,28 @@ func join(in Input, d *Decision) {
 	case NamespaceForeign:
 	}
 	conditions.Summarize(&d.Status.Conditions, in.Cluster.Generation, summarize(in))
+}
+
+// AccountPause is how long the hub waits before it makes a ServiceAccount again that was deleted. An API server accepts
+// a token for 10 s after it checked it (TokenSuccessCacheTTL of kube-apiserver, which cannot be set), and learns of a
+// deletion with a delay. An agent that has such a token could otherwise request one of the new ServiceAccount.
+const AccountPause = 30 * time.Second
+
+// accountPause returns how much of AccountPause is left.
+func accountPause(in Input) time.Duration {
+	if in.Account != "" || in.AccountGoneAt.IsZero() {
+		return 0
+	}
+	return max(0, in.AccountGoneAt.Add(AccountPause).Sub(in.Now))
+}
+
+// createAccount makes the ServiceAccount once its predecessor's tokens have ended.
+func createAccount(in Input, d *Decision) {
+	if pause := accountPause(in); pause > 0 {
+		d.RecheckAfter = soonest(d.RecheckAfter, pause)
+		return
+	}
+	d.Actions = append(d.Actions, CreateAccount)
 }
 
 func releaseAll(operators []Operator) []removal.Step {
@@ -62,7 +89,12 @@ func summarize(in Input) conditions.Summary {
 	case NamespaceOurs:
 	}
 	switch {
-	case !in.AccessInSync:
+	case in.Account == "" && isRevoked(in):
+		return stalled(v1alpha1.ReasonAccessRevoked, accessRevoked(in.Cluster.Name))
+	case accountPause(in) > 0:
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("the agent's ServiceAccount was deleted; it is created "+
+			"again %s after that, when the API server no longer accepts its tokens", AccountPause))
+	case !in.AccessInSync, in.Account == "":
 		return waiting(v1alpha1.ReasonProgressing,
 			fmt.Sprintf("the agent's access to namespace %s is being created", namespace))
 	case !in.Lease.Found:

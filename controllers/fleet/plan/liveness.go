@@ -133,7 +133,7 @@ func neverJoined(cluster string) string {
 
 // isRevoked tells whether the agent's last renewal was made with a token of a ServiceAccount that was deleted since.
 func isRevoked(in Input) bool {
-	return in.Account != "" && in.Lease.Account != "" && in.Account != in.Lease.Account
+	return in.Namespace == NamespaceOurs && in.Lease.Account != "" && in.Account != in.Lease.Account
 }
 
 func accessRevoked(cluster string) string {

@@ -76,15 +76,18 @@ type Input struct {
 	// Remaining is what the API server says keeps a namespace that is being deleted;
 	// empty where it says nothing.
 	Remaining string
-	// AccessInSync is true when ServiceAccount, Role, RoleBinding and
-	// ResourceQuota are as they should be.
+	// AccessInSync is true when Role, RoleBinding and ResourceQuota are as they should
+	// be, and the ServiceAccount where there is one.
 	AccessInSync bool
 	// HubVersion is the version of the hub that decides.
 	HubVersion string
 	// Account is the UID of the ServiceAccount; empty if there is none.
-	Account   types.UID
-	Lease     Lease
-	Operators []Operator
+	Account types.UID
+	// AccountGoneAt is when the hub first saw that the ServiceAccount is gone, by its own
+	// clock. Zero: there is one, or there was none before, as for a new cluster.
+	AccountGoneAt time.Time
+	Lease         Lease
+	Operators     []Operator
 	// Freeze is the FleetFreeze of the cluster; nil if there is none.
 	Freeze *v1alpha1.FleetFreeze
 }
@@ -97,8 +100,11 @@ const (
 	AddFinalizer Action = "AddFinalizer"
 	// CreateNamespace makes the cluster's namespace.
 	CreateNamespace Action = "CreateNamespace"
-	// ApplyAccess makes ServiceAccount, Role, RoleBinding and ResourceQuota.
+	// ApplyAccess makes Role, RoleBinding and ResourceQuota, and sets the labels of the
+	// ServiceAccount where there is one.
 	ApplyAccess Action = "ApplyAccess"
+	// CreateAccount makes the ServiceAccount.
+	CreateAccount Action = "CreateAccount"
 	// DeleteNamespace deletes the cluster's namespace.
 	DeleteNamespace Action = "DeleteNamespace"
 	// RemoveFinalizer lets the FleetCluster go.

@@ -86,7 +86,7 @@ func TestNext(t *testing.T) {
 			change: func(in *plan.Input) {
 				*in = plan.Input{Now: now, Cluster: &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}}
 			},
-			actions: []plan.Action{plan.AddFinalizer, plan.CreateNamespace, plan.ApplyAccess},
+			actions: []plan.Action{plan.AddFinalizer, plan.CreateNamespace, plan.ApplyAccess, plan.CreateAccount},
 			reasons: map[string]string{online: "NeverJoined", olm: "NeverJoined", ready: "Progressing"},
 		},
 		"foreign namespace is not touched": {
@@ -107,6 +107,37 @@ func TestNext(t *testing.T) {
 			actions: []plan.Action{plan.ApplyAccess},
 			reasons: map[string]string{ready: "Progressing"},
 			recheck: 30 * time.Second,
+		},
+		"revoked a moment ago: no ServiceAccount while the API server accepts the old one's tokens": {
+			change: func(in *plan.Input) { in.Account, in.AccountGoneAt = "", now.Add(-10*time.Second) },
+			reasons: map[string]string{ready: "AccessRevoked", stalledType: "+AccessRevoked",
+				online: "+LeaseFresh"},
+			recheck: 20 * time.Second,
+		},
+		"revoked, and the old tokens have ended": {
+			change:  func(in *plan.Input) { in.Account, in.AccountGoneAt = "", now.Add(-plan.AccountPause) },
+			actions: []plan.Action{plan.CreateAccount},
+			reasons: map[string]string{ready: "AccessRevoked", stalledType: "+AccessRevoked",
+				online: "+LeaseFresh"},
+			recheck: 30 * time.Second,
+		},
+		"revoked before an agent reported": {
+			change: func(in *plan.Input) {
+				in.Account, in.AccountGoneAt, in.Lease = "", now.Add(-time.Second), plan.Lease{}
+			},
+			reasons: map[string]string{ready: "Progressing", online: "NeverJoined", apiServer: "?NeverJoined",
+				olm: "NeverJoined"},
+			recheck: 29 * time.Second,
+		},
+		"the namespace was deleted a moment ago": {
+			change: func(in *plan.Input) {
+				in.Namespace, in.Account, in.AccountGoneAt = plan.NamespaceAbsent, "", now.Add(-time.Second)
+				in.Lease, in.AccessInSync, in.Operators = plan.Lease{}, false, nil
+			},
+			actions: []plan.Action{plan.CreateNamespace, plan.ApplyAccess},
+			reasons: map[string]string{ready: "Progressing", online: "NeverJoined", apiServer: "?NeverJoined",
+				olm: "NeverJoined"},
+			recheck: 29 * time.Second,
 		},
 		"revoked, and the last renewal still holds": {
 			change: func(in *plan.Input) { in.Lease.Account = "first" },

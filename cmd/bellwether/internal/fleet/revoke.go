@@ -18,7 +18,8 @@ const fleetRevokeLong = `Revoke an agent's access to the hub, for example becaus
 
 The command deletes the agent's ServiceAccount on the hub, which ends all of its
 tokens. API servers remember a valid token for some seconds. The hub creates a new
-ServiceAccount, which accepts none of the old tokens.
+ServiceAccount, which accepts none of the old tokens, only 30 seconds later: until
+then there is nothing that the agent could request a new token of.
 
 The operators on the cluster stay as they are. The tokens cannot be restored: join the
 cluster again with fleet join, for which you need its kubeconfig. The command asks for
@@ -71,6 +72,6 @@ func (a *app) revoke(ctx context.Context, name string, confirmation command.Conf
 	}
 	a.Step("revoked the access of cluster %s: all tokens of its agent have ended", name)
 	a.Say("The operators on the cluster stay as they are. To let the agent connect again, run `%s fleet join %s "+
-		"--cluster-kubeconfig FILE`.\n", a.Self, name)
+		"--cluster-kubeconfig FILE`; it waits for up to 30 seconds after the revocation.\n", a.Self, name)
 	return nil
 }
