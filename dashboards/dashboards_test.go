@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/dashboards"
 )
 
@@ -49,6 +53,41 @@ func TestFilesAreCurrent(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("files in %s; run go generate ./dashboards (-want +got):\n%.3000s", dir, diff)
+		}
+	}
+}
+
+// TestEveryPhaseIsShown: the dashboard of a rollout has a word for each phase that the API knows.
+func TestEveryPhaseIsShown(t *testing.T) {
+	text, err := os.ReadFile("../charts/bellwether/files/crds/bellwether.dev_operatorrollouts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(text, &definition); err != nil {
+		t.Fatal(err)
+	}
+	status := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties
+	shown, err := os.ReadFile("out/bellwether-rollout.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for metric, phase := range map[string]apiextensionsv1.JSONSchemaProps{
+		series.RolloutPhase:     status["phase"],
+		series.RolloutWavePhase: status["waves"].Items.Schema.Properties["phase"],
+	} {
+		if len(phase.Enum) == 0 {
+			t.Errorf("no phases of %s in the definition", metric)
+		}
+		for _, word := range phase.Enum {
+			var name string
+			if err := json.Unmarshal(word.Raw, &name); err != nil {
+				t.Fatal(err)
+			}
+			query := fmt.Sprintf(`%s\{[^}]*phase=\\"%s\\"`, metric, name)
+			if !regexp.MustCompile(query).Match(shown) {
+				t.Errorf("no query for phase %s in %s", name, metric)
+			}
 		}
 	}
 }

@@ -45,7 +45,7 @@ var wavePhases = []phase{
 	{string(v1alpha1.WaveWaiting), unknown}, {string(v1alpha1.WaveGated), warn},
 	{string(v1alpha1.WaveUpdating), "purple"}, {string(v1alpha1.WaveSoaking), neutral},
 	{string(v1alpha1.WaveVerifying), neutral},
-	{string(v1alpha1.WaveVerified), good},
+	{string(v1alpha1.WaveVerified), good}, {string(v1alpha1.WaveSkipped), unknown},
 }
 
 type phase struct{ name, colour string }

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -24,13 +25,15 @@ type ClusterInput struct {
 	Cluster *v1alpha1.FleetCluster
 	// Installs in the cluster's namespace.
 	Installs []v1alpha1.OperatorInstall
+	// Rollouts are those that the installs belong to. An install without one here waits for its admission.
+	Rollouts []v1alpha1.OperatorRollout
 	Program  string
 }
 
 // Cluster explains a FleetCluster and what runs on it.
 func Cluster(in ClusterInput) Explanation {
 	c := in.Cluster
-	cluster := clusterLink(c)
+	cluster := clusterLinkFor(c, pendingOn(in))
 	links := installsOf(in)
 	if staleSince(c) != nil {
 		links = asOfThen(links)
@@ -42,16 +45,32 @@ func Cluster(in ClusterInput) Explanation {
 	return e
 }
 
+// pendingOn are the operators of which something is still to be changed on a cluster.
+func pendingOn(in ClusterInput) []v1alpha1.OperatorReference {
+	var pending []v1alpha1.OperatorReference
+	for i := range in.Installs {
+		install := &in.Installs[i]
+		var of *v1alpha1.OperatorRollout
+		for j := range in.Rollouts {
+			if r := &in.Rollouts[j]; r.Namespace == install.Spec.Operator.Namespace &&
+				r.Name == install.Labels[v1alpha1.LabelRollout] {
+				of = r
+			}
+		}
+		if isPending(install, of) {
+			pending = append(pending, install.Spec.Operator)
+		}
+	}
+	return pending
+}
+
 // allReady says that the operators of a cluster are Ready.
 func allReady(operators int) string {
-	switch operators {
-	case 0:
+	if operators == 0 {
 		return "no operator is managed on it"
-	case 1:
-		return "the operator on it is Ready"
-	default:
-		return fmt.Sprintf("all %d operators on it are Ready", operators)
 	}
+	return phrase.Word(operators, "the operator on it is Ready",
+		fmt.Sprintf("all %d operators on it are Ready", operators))
 }
 
 func installsOf(in ClusterInput) []Link {
@@ -176,12 +195,7 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 			Evidence: []Evidence{{Object: r.object, Field: "status.source.state",
 				Observed: string(c.Status.Source.State)}}})
 	}
-	if f := c.Status.Freeze; f != nil {
-		links = append(links, freezeLink(c, f))
-	}
-	if v := c.Status.Veto; v != nil {
-		links = append(links, vetoLink(c, v))
-	}
+	links = append(links, Refusals(c)...)
 	explained := []string{v1alpha1.ReasonAgentOffline, v1alpha1.ReasonLeaseExpired, v1alpha1.ReasonAPIServerUnreachable,
 		v1alpha1.ReasonNeverJoined, v1alpha1.ReasonHibernating, v1alpha1.ReasonPowerUnknown}
 	for _, condition := range c.Status.Conditions {

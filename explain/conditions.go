@@ -60,8 +60,8 @@ var degrading = []string{v1alpha1.ReasonDrifted, v1alpha1.ReasonRulesOutdated, v
 
 // failing are reasons of an object that does not work, stalled or not.
 var failing = []string{v1alpha1.ReasonScaledToZero, v1alpha1.ReasonPodsUnavailable, v1alpha1.ReasonFailed,
-	v1alpha1.ReasonHalted, v1alpha1.ReasonGateFailed, v1alpha1.ReasonCSVFailed, v1alpha1.ReasonPlanFailed,
-	v1alpha1.ReasonRulesMissing, v1alpha1.ReasonRulesFailing}
+	v1alpha1.ReasonHalted, v1alpha1.ReasonGateFailed, v1alpha1.ReasonCSVFailed, v1alpha1.ReasonObjectsLost,
+	v1alpha1.ReasonPlanFailed, v1alpha1.ReasonRulesMissing, v1alpha1.ReasonRulesFailing}
 
 // waiting are reasons of an object that goes on only when something else came.
 var waiting = []string{v1alpha1.ReasonPaused, v1alpha1.ReasonClusterPaused, v1alpha1.ReasonGated,

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // State is the state of a subject, or of one link of its chain.
@@ -180,7 +181,7 @@ func timeOf(t metav1.Time) *metav1.Time {
 }
 
 // clock writes a time for a sentence.
-func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func clock(t time.Time) string { return phrase.Time(t) }
 
 // since is ", since TIME" where the time is known.
 func since(t *metav1.Time) string {

@@ -68,7 +68,7 @@ func operator() *v1alpha1.ManagedOperator {
 	o.Spec.ClusterSelector = metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	o.Status.Target = &v1alpha1.TargetVersion{Version: "1.1.0", Bundle: "echo-operator.v1.1.0", Channel: "stable"}
 	o.Status.Clusters = v1alpha1.ClusterCounts{Selected: 1, Updated: 1, Ready: 1}
-	set(&o.Status.Conditions, v1alpha1.ConditionReady, true, v1alpha1.ReasonSucceeded, "1 of 1 cluster run 1.1.0")
+	set(&o.Status.Conditions, v1alpha1.ConditionReady, true, v1alpha1.ReasonSucceeded, "1 of 1 cluster runs 1.1.0")
 	return o
 }
 

@@ -29,11 +29,28 @@ func vetoLink(c *v1alpha1.FleetCluster, v *v1alpha1.ClusterVeto) Link {
 	return l
 }
 
-// withoutVeto is what is said of a cluster where nothing waits for the end of a veto: it is still mentioned.
-func withoutVeto(cluster Link) Link {
-	cluster.Links = slices.Clone(cluster.Links)
+// Refusals say who refuses changes on a cluster, by a freeze or a veto, whether or not a change is pending.
+func Refusals(c *v1alpha1.FleetCluster) []Link {
+	var links []Link
+	if f := c.Status.Freeze; f != nil {
+		links = append(links, freezeLink(c, f))
+	}
+	if v := c.Status.Veto; v != nil {
+		links = append(links, vetoLink(c, v))
+	}
+	return links
+}
+
+// clusterLinkFor is clusterLink for operators of which something is still to be changed there. A veto or a freeze that
+// keeps no change from them is mentioned, but nothing waits for its end.
+func clusterLinkFor(c *v1alpha1.FleetCluster, pending []v1alpha1.OperatorReference) Link {
+	cluster := clusterLink(c)
+	isVetoed := slices.ContainsFunc(pending, func(o v1alpha1.OperatorReference) bool {
+		return veto.Covers(c.Status.Veto, o)
+	})
 	for i := range cluster.Links {
-		if l := &cluster.Links[i]; l.Reason == v1alpha1.ReasonVetoed {
+		l := &cluster.Links[i]
+		if l.Reason == v1alpha1.ReasonVetoed && !isVetoed || l.Reason == v1alpha1.ReasonFrozen && len(pending) == 0 {
 			l.State, l.Reason, l.next = "", "", nil
 		}
 	}
@@ -61,11 +78,8 @@ func heldBackLinks(r *v1alpha1.OperatorRollout, cluster string) []Link {
 		}
 		who := "cluster " + cluster + " is"
 		if cluster == "" {
-			are := "are"
-			if g.Count == 1 {
-				are = "is"
-			}
-			who = phrase.Count(g.Count, "cluster") + " (" + phrase.First(g.Clusters, 5) + ") " + are
+			who = fmt.Sprintf("%s (%s) %s", phrase.Count(g.Count, "cluster"), phrase.First(g.Clusters, 5),
+				phrase.Word(g.Count, "is", "are"))
 		}
 		l := Link{State: Waiting, Reason: g.Reason,
 			Text: fmt.Sprintf("%s not admitted now: %s", who, phrase.OneLine(g.Message)),

@@ -18,7 +18,6 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/workload"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // InstallInput is what the explanation of one operator on one cluster is made
@@ -58,11 +57,11 @@ func Install(in InstallInput) Explanation {
 	if in.Install == nil && !selects(in.Operator, in.Cluster) {
 		chain = []Link{notSelected(in)}
 	} else {
-		cluster := clusterLink(in.Cluster)
-		of := v1alpha1.OperatorReference{Namespace: in.Operator.Namespace, Name: in.Operator.Name}
-		if !veto.Covers(in.Cluster.Status.Veto, of) || in.Install != nil && !isPending(in.Install, in.Rollout) {
-			cluster = withoutVeto(cluster)
+		var pending []v1alpha1.OperatorReference
+		if in.Install == nil || isPending(in.Install, in.Rollout) {
+			pending = []v1alpha1.OperatorReference{{Namespace: in.Operator.Namespace, Name: in.Operator.Name}}
 		}
+		cluster := clusterLinkFor(in.Cluster, pending)
 		chain = append([]Link{operatorLink(in), cluster}, changeLinks(in)...)
 	}
 	subject := Subject{Kind: "OperatorInstall", Namespace: in.Operator.Namespace, Name: in.Operator.Name,
@@ -182,13 +181,8 @@ func installLink(in InstallInput) Link {
 		l.Text = versionOf(install) + " is installed; " + l.Text
 	}
 	l.Links = installDetails(in, r)
-	if what, lost := Lost(install); lost && l.Reason == v1alpha1.ReasonRequirementsNotMet {
-		l.Text = versionOf(install) + " is installed; " + what // the remedy is below
-		// It was met when the release was installed, so nothing is on its way.
-		l.State = Failed
-		l.remedies = []remedy.Action{{Text: "Have OLM install it again, which makes what is missing and keeps the " +
-			"custom resources that exist", Command: fmt.Sprintf("%s operator repair %s %s -n %s --cluster-kubeconfig "+
-			"FILE", cmp.Or(in.Program, "bellwether"), in.Cluster.Name, in.Operator.Name, in.Operator.Namespace)}}
+	if what, lost := Lost(install); lost && l.Reason == v1alpha1.ReasonObjectsLost {
+		l.Text = versionOf(install) + " is installed; " + what // the remedy of the reason is printed too
 	}
 	if l.State == Degraded && !hasSucceeded(install) {
 		l.State = Failed // what runs is not the admitted release, and that stays so until a person acts
@@ -215,9 +209,8 @@ func installLink(in InstallInput) Link {
 // such as the definition of another operator, did not come with it.
 func Lost(install *v1alpha1.OperatorInstall) (what string, lost bool) {
 	ready := conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady)
-	what, lost = strings.CutSuffix(ready.Message, install.RepairAdvice())
-	return withoutStop(what), lost && install.DeletionTimestamp == nil && ready.Status == metav1.ConditionFalse &&
-		ready.Reason == v1alpha1.ReasonRequirementsNotMet && hasSucceeded(install)
+	return withoutStop(strings.TrimSuffix(ready.Message, install.RepairAdvice())), install.DeletionTimestamp == nil &&
+		ready.Status == metav1.ConditionFalse && ready.Reason == v1alpha1.ReasonObjectsLost && hasSucceeded(install)
 }
 
 // hasSucceeded tells whether the admitted release was installed with its settings, now or before.

@@ -89,6 +89,9 @@ func TestVetoWithNothingToChange(t *testing.T) {
 			in.Install.Labels[v1alpha1.LabelRollout], in.Rollout.Name, in.Rollout.UID = "echo-3", "echo-3", "uid-3"
 			in.Cluster.Status.Veto.Operators = []string{"backup"}
 		}, Healthy},
+		"nothing is to change on a frozen cluster": {func(in *InstallInput) {
+			in.Cluster.Status.Freeze = &v1alpha1.ClusterFreeze{Name: "now", Reason: "an incident"}
+		}, Healthy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := healthyInstall()
@@ -292,13 +295,19 @@ func installFaults() map[string]fault {
 			stall(&in.Operator.Status.Conditions, v1alpha1.ReasonInvalidSpec, "spec.clusterSelector is invalid")
 		}, Failed, v1alpha1.ReasonInvalidSpec, "", "spec.clusterSelector is invalid"},
 		"definition deleted": {func(in *InstallInput) {
-			stall(&in.Install.Status.Conditions, v1alpha1.ReasonRequirementsNotMet,
+			stall(&in.Install.Status.Conditions, v1alpha1.ReasonObjectsLost,
 				"echo-operator.v1.1.0 has lost what came with it: CustomResourceDefinition echoes. "+
 					in.Install.RepairAdvice())
 			in.Downstream = nil
 			in.Budgets[0].Firing = []string{"BellwetherSLOBurn"}
-		}, Failed, v1alpha1.ReasonRequirementsNotMet, "",
-			"bellwether operator repair prod-1 echo -n fleet --cluster-kubeconfig FILE"},
+		}, Failed, v1alpha1.ReasonObjectsLost, "",
+			"bellwether operator repair prod-1 echo --cluster-kubeconfig FILE -n fleet"},
+		"definition deleted, and the message was cut": {func(in *InstallInput) {
+			stall(&in.Install.Status.Conditions, v1alpha1.ReasonObjectsLost,
+				"echo-operator.v1.1.0 has lost what came with it: CustomResourceDefinition ech…")
+			in.Downstream = nil
+		}, Failed, v1alpha1.ReasonObjectsLost, "",
+			"bellwether operator repair prod-1 echo --cluster-kubeconfig FILE -n fleet"},
 		"definition of another operator deleted": {func(in *InstallInput) {
 			stall(&in.Install.Status.Conditions, v1alpha1.ReasonRequirementsNotMet,
 				"echo-operator.v1.1.0 needs what the cluster does not have: CustomResourceDefinition certificates.")

@@ -30,7 +30,8 @@ func (in fleetInput) explain(kind string) Explanation {
 	clusters, installs := []v1alpha1.FleetCluster{*in.cluster}, []v1alpha1.OperatorInstall{*in.install}
 	switch kind {
 	case "cluster":
-		return Cluster(ClusterInput{Now: noon, Cluster: in.cluster, Installs: installs})
+		return Cluster(ClusterInput{Now: noon, Cluster: in.cluster, Installs: installs,
+			Rollouts: []v1alpha1.OperatorRollout{*in.rollout}})
 	case "rollout":
 		return Rollout(RolloutInput{Now: noon, Rollout: in.rollout, Clusters: clusters, Installs: installs})
 	case "operator":
@@ -91,6 +92,25 @@ func TestOtherKinds(t *testing.T) {
 			in.cluster.Status.Veto = &v1alpha1.ClusterVeto{Reason: "quarter end", Until: agoPtr(time.Hour)}
 			in.install.Labels[v1alpha1.LabelRollout] = "echo-3"
 		}, Waiting, v1alpha1.ReasonVetoed, "it ends nothing by itself"},
+		"cluster vetoed with nothing to change": {func(in *fleetInput) {
+			in.cluster.Status.Veto = &v1alpha1.ClusterVeto{Reason: "quarter end", Until: agoPtr(time.Hour)}
+		}, Healthy, "", "changes of all operators are refused on cluster prod-1"},
+		"cluster vetoed for other operators": {func(in *fleetInput) {
+			in.cluster.Status.Veto = &v1alpha1.ClusterVeto{Reason: "quarter end", Operators: []string{"backup"}}
+			in.install.Labels[v1alpha1.LabelRollout] = "echo-3"
+		}, Healthy, "", "changes of backup are refused on cluster prod-1"},
+		"cluster vetoed after its rollout was aborted": {func(in *fleetInput) {
+			in.cluster.Status.Veto = &v1alpha1.ClusterVeto{Reason: "quarter end"}
+			in.install.Labels[v1alpha1.LabelRollout], in.rollout.Name = "echo-3", "echo-3"
+			in.rollout.Status.Phase = v1alpha1.RolloutAborted
+		}, Healthy, "", "changes of all operators are refused on cluster prod-1"},
+		"cluster frozen": {func(in *fleetInput) {
+			in.cluster.Status.Freeze = &v1alpha1.ClusterFreeze{Name: "now", Reason: "an incident"}
+			in.install.Labels[v1alpha1.LabelRollout] = "echo-3"
+		}, Waiting, v1alpha1.ReasonFrozen, "an incident"},
+		"cluster frozen with nothing to change": {func(in *fleetInput) {
+			in.cluster.Status.Freeze = &v1alpha1.ClusterFreeze{Name: "now", Reason: "an incident"}
+		}, Healthy, "", "nothing is changed on cluster prod-1"},
 		"cluster offline": {offline, Unknown, v1alpha1.ReasonLeaseExpired,
 			"everything that is shown about cluster prod-1"},
 		"operator offline": {offline, Unknown, v1alpha1.ReasonLeaseExpired, "everything that is shown about cluster " +

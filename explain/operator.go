@@ -11,6 +11,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // OperatorInput is what the explanation of a ManagedOperator is made of.
@@ -42,9 +43,10 @@ func Operator(in OperatorInput) Explanation {
 	for i := range in.Installs {
 		chain = append(chain, memberLink(byName, &in.Installs[i]))
 	}
+	all := o.Status.Clusters
 	e := conclude(Subject{Kind: "ManagedOperator", Namespace: o.Namespace, Name: o.Name}, chain, names, fmt.Sprintf(
-		"%d of %d selected clusters run %s and are Ready; nothing is pending.", o.Status.Clusters.Ready,
-		o.Status.Clusters.Selected, targetOf(o)))
+		"%s %s %s and %s Ready; nothing is pending.", phrase.Part(all.Ready, all.Selected, "selected cluster"),
+		phrase.Word(all.Selected, "runs", "run"), targetOf(o), phrase.Word(all.Selected, "is", "are")))
 	e.Members = members
 	return e
 }

@@ -45,10 +45,8 @@ func Rollout(in RolloutInput) Explanation {
 
 // allRun is the summary of a rollout that is done.
 func allRun(clusters int32, version string) string {
-	if clusters == 1 {
-		return fmt.Sprintf("The cluster runs %s and is Ready; nothing is pending.", version)
-	}
-	return fmt.Sprintf("All %d clusters run %s and are Ready; nothing is pending.", clusters, version)
+	return phrase.Word(clusters, fmt.Sprintf("The cluster runs %s and is Ready; nothing is pending.", version),
+		fmt.Sprintf("All %d clusters run %s and are Ready; nothing is pending.", clusters, version))
 }
 
 func reportedByRollout(r *v1alpha1.OperatorRollout) reported {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package phrase writes the parts that messages have in common: a count with
-// its noun, the first items of a list, a text of limited length. Its functions
+// its noun, the first items of a list, a text of limited length, a time. Its functions
 // are pure, and all packages but apis may import it.
 package phrase
 
@@ -27,6 +27,15 @@ func Count[N int | int32 | int64](n N, noun string) string {
 // Part returns a part of a count with its noun, such as "0 of 1 cluster" or "2 of 3 clusters".
 func Part[N int | int32 | int64](n, of N, noun string) string {
 	return fmt.Sprintf("%d of %s", n, Count(of, noun))
+}
+
+// Word returns the form of a word that goes with a count: one for 1, such as "is", and many for all others, such as
+// "are".
+func Word[N int | int32 | int64](n N, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // First joins at most so many items, and counts the others: "a, b and 3 more".

@@ -84,12 +84,12 @@ func (p *pass) explainAbort(status v1alpha1.OperatorRolloutStatus) string {
 }
 
 func (p *pass) explainHalt() string {
-	it, recovers := "it", "it recovers"
-	if s := p.halted(); s == nil || s.counts.Failed != 1 {
-		it, recovers = "them", "they recover"
+	var failed int32
+	if s := p.halted(); s != nil {
+		failed = s.counts.Failed
 	}
 	return fmt.Sprintf("%s; nothing more is admitted until %s: repair, pause or retry %s, or set another version",
-		p.explainFailures(), recovers, it)
+		p.explainFailures(), phrase.Word(failed, "it recovers", "they recover"), phrase.Word(failed, "it", "them"))
 }
 
 // maxNamed is how many clusters a message names.
@@ -128,13 +128,13 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 	}
 	switch {
 	case w.Phase == v1alpha1.WaveGated:
-		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s to be approved", w.Name,
-			s.waiting(), phrase.Count(s.present, "cluster")+has(s.present))
+		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s %s to be approved", w.Name,
+			s.waiting(), phrase.Count(s.present, "cluster"), phrase.Word(s.present, "has", "have"))
 	case w.Phase == v1alpha1.WaveSoaking && s.unready > 0:
 		return Underway, v1alpha1.ReasonSoaking, s.explainUnready(w)
 	case w.Phase == v1alpha1.WaveSoaking:
 		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %s updated", w.Name,
-			SoakEnd(s.Wave, w).UTC().Format(time.RFC3339), updatedOf(w)) + p.explainSlow()
+			phrase.Time(SoakEnd(s.Wave, w)), updatedOf(w)) + p.explainSlow()
 	case w.Phase == v1alpha1.WaveVerifying && s.failedGate() == nil && s.observation != nil:
 		return Stuck, v1alpha1.ReasonNotObserved, p.explainNotObserved(s)
 	case w.Phase == v1alpha1.WaveVerifying:
@@ -171,16 +171,13 @@ func (s *waveState) explainUnready(w v1alpha1.WaveStatus) string {
 			first = m.Until
 		}
 	}
-	is, counts := "is", "counts"
-	if len(names) > 1 {
-		is, counts = "are", "the first of them counts"
-	}
-	then := fmt.Sprintf("%s as failed at %s unless it recovers", counts, first.UTC().Format(time.RFC3339))
+	then := fmt.Sprintf("%s as failed at %s unless it recovers",
+		phrase.Word(len(names), "counts", "the first of them counts"), phrase.Time(first))
 	if first.IsZero() {
 		then = "no time runs while a FleetFreeze stops changes there"
 	}
 	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %s updated",
-		w.Name, phrase.Count(len(names), "cluster"), is, phrase.First(names, maxNamed), then, updatedOf(w))
+		w.Name, phrase.Count(len(names), "cluster"), phrase.Word(len(names), "is", "are"), phrase.First(names, maxNamed), then, updatedOf(w))
 }
 
 func (s *waveState) names(k Class) []string {
@@ -214,14 +211,6 @@ func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 		}
 	}
 	return events
-}
-
-// has is the verb of a count.
-func has(n int) string {
-	if n == 1 {
-		return " has"
-	}
-	return " have"
 }
 
 func abortReason(spec v1alpha1.OperatorRolloutSpec) string {

@@ -6,7 +6,6 @@ package rollouts
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -240,7 +239,7 @@ func (p *pass) weigh(s *waveState, g v1alpha1.Gate, clusters []string) v1alpha1.
 		is.Verdict, is.Measurement = f.verdict(a.At, end), &f.GateMeasurement
 		is.Evidence = phrase.Truncate(f.text(a.At, end), maxEvidence)
 	case was.Measurement != nil:
-		is.Evidence = fmt.Sprintf("nothing was measured since %s", was.Measurement.At.UTC().Format(time.RFC3339))
+		is.Evidence = fmt.Sprintf("nothing was measured since %s", phrase.Time(was.Measurement.At.Time))
 	default:
 		is.Evidence = "not measured yet"
 	}

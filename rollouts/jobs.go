@@ -228,7 +228,7 @@ func explainJob(j Job) string {
 	case j.State == v1alpha1.JobRunning:
 		return "running"
 	}
-	return fmt.Sprintf("the agent has said nothing since %s", j.RequestedAt.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the agent has said nothing since %s", phrase.Time(j.RequestedAt))
 }
 
 func validateJob(path *field.Path, t v1alpha1.JobTemplate) field.ErrorList {

@@ -53,7 +53,7 @@ func (f finding) verdict(at, end time.Time) v1alpha1.GateVerdict {
 
 func (f finding) text(at, end time.Time) string {
 	if f.verdict(at, end) == v1alpha1.GateWaiting && at.Before(end) {
-		return f.evidence + "; measured until " + end.UTC().Format(time.RFC3339)
+		return f.evidence + "; measured until " + phrase.Time(end)
 	}
 	return f.evidence
 }

@@ -18,6 +18,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // refusal is what is wrong with a request, for its sender, who must not send it again.
@@ -221,8 +222,8 @@ func (s span) check(name string, now time.Time) error {
 	if now.Sub(first) > maxAge || last.Sub(now) > maxAhead {
 		return refuse(http.StatusBadRequest, reasonTime, "samples of %q are of %s to %s, and may be at most %s old "+
 			"and %s ahead of %s: check the clock of the cluster, and sample_age_limit of its sender", name,
-			first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339), maxAge, maxAhead,
-			now.UTC().Format(time.RFC3339))
+			phrase.Time(first), phrase.Time(last), maxAge, maxAhead,
+			phrase.Time(now))
 	}
 	of, _ := series.ValuesOf(name)
 	if of.Now {

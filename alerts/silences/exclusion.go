@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // excludedFrom is when an AlertSilence begins to exclude time from error budgets: never
@@ -30,7 +31,7 @@ func reportExclusion(in Input, s *v1alpha1.AlertSilence, status *v1alpha1.AlertS
 	if !s.Spec.ExcludeFromBudgets {
 		return
 	}
-	from, until := excludedFrom(s).UTC().Format(time.RFC3339), s.Spec.End.UTC().Format(time.RFC3339)
+	from, until := phrase.Time(excludedFrom(s)), phrase.Time(s.Spec.End.Time)
 	set := func(excludes bool, reason, message string) {
 		conditions.Set(&status.Conditions, s.Generation, v1alpha1.ConditionBudgetsExcluded, excludes, reason, message)
 	}

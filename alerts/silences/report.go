@@ -134,7 +134,7 @@ func about(labels map[string]string) string {
 
 func ended(s *v1alpha1.AlertSilence) conditions.Summary {
 	return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonEnded,
-		Message: "the silence ended at " + s.Spec.End.UTC().Format(time.RFC3339)}
+		Message: "the silence ended at " + phrase.Time(s.Spec.End.Time)}
 }
 
 func summarize(in Input, s *v1alpha1.AlertSilence, status v1alpha1.AlertSilenceStatus,
@@ -147,14 +147,14 @@ func summarize(in Input, s *v1alpha1.AlertSilence, status v1alpha1.AlertSilenceS
 		return conditions.Summary{State: conditions.Stalled, Reason: problem.Reason, Message: problem.Message}
 	case start(s).After(in.Now):
 		return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonScheduled,
-			Message: "the silence begins at " + start(s).UTC().Format(time.RFC3339)}
+			Message: "the silence begins at " + phrase.Time(start(s))}
 	case failed.Reason != "":
 		return conditions.Summary{State: conditions.InProgress, Reason: failed.Reason, Message: failed.Message}
 	case len(status.IDs) == 0:
 		return conditions.Summary{State: conditions.InProgress, Reason: v1alpha1.ReasonWaiting,
 			Message: "Alertmanager does not have the silence yet"}
 	}
-	message := "nobody is notified until " + s.Spec.End.UTC().Format(time.RFC3339)
+	message := "nobody is notified until " + phrase.Time(s.Spec.End.Time)
 	if status.HiddenAlerts > 0 {
 		message += fmt.Sprintf("; it hides %s, of which %d page", phrase.Count(status.HiddenAlerts, "firing alert"),
 			status.HiddenPages)

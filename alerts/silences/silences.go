@@ -68,7 +68,7 @@ func check(in Input, s *v1alpha1.AlertSilence) Problem {
 	if latest := start(s).Add(in.Max); s.Spec.End.After(latest) {
 		return Problem{v1alpha1.ReasonEndTooLate, fmt.Sprintf("a silence may last %s, so that spec.end may be %s at "+
 			"the latest; it is %s. The hub's flag --max-silence permits longer ones", in.Max,
-			latest.UTC().Format(time.RFC3339), s.Spec.End.UTC().Format(time.RFC3339))}
+			phrase.Time(latest), phrase.Time(s.Spec.End.Time))}
 	}
 	if s.Spec.Clusters == nil {
 		return Problem{}

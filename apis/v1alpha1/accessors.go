@@ -76,8 +76,8 @@ func (o *PagingPolicy) SetObservedGeneration(g int64) { o.Status.ObservedGenerat
 // SetObservedGeneration records which generation the status was observed for.
 func (o *AlertSilence) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
-// RepairAdvice says how to have OLM make again what came with the operator and is lost. The message of Ready ends with
-// it where that is what repairs the operator, and only there.
+// RepairAdvice says how to have OLM make again what came with the operator and is lost. It is the end of a message of
+// ReasonObjectsLost, unless that was cut.
 func (o *OperatorInstall) RepairAdvice() string {
 	return fmt.Sprintf("OLM makes it again only when it installs the operator again. To have it do so, run "+
 		"`bellwether operator repair %s %s/%s --cluster-kubeconfig FILE`; custom resources that still exist are kept.",

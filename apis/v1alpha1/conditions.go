@@ -348,6 +348,10 @@ const (
 	// ReasonRequirementsNotMet says that the CSV waits for something that the
 	// cluster does not have; the message names it.
 	ReasonRequirementsNotMet = "RequirementsNotMet"
+	// ReasonObjectsLost says that somebody deleted accounts, permissions or
+	// CustomResourceDefinitions that came with the operator. The message names
+	// them; OLM makes them again only when it installs the operator again.
+	ReasonObjectsLost = "ObjectsLost"
 	// ReasonCSVFailed says that the CSV is Failed.
 	ReasonCSVFailed = "CSVFailed"
 	// ReasonInSync says that what runs is the admitted bundle as configured.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree/olmv1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // comparison compares the walks in one channel.
@@ -235,10 +236,7 @@ func (j comparison) describeDifferences(r Route) string {
 	}
 	parts := make([]string, 0, len(order))
 	for i, next := range order {
-		verb := "go"
-		if len(names[next]) == 1 {
-			verb = "goes"
-		}
+		verb := phrase.Word(len(names[next]), "goes", "go")
 		if i > 0 {
 			verb = "" // "OLM v0 goes to 1.1.0, OLM v1 to 1.2.0"
 		}
@@ -277,11 +275,8 @@ func (j comparison) describeSkipped(at string) string {
 	for i, n := range names {
 		names[i] = j.describe(n)
 	}
-	verb := "is"
-	if len(names) > 1 {
-		verb = "are"
-	}
-	return fmt.Sprintf(", because %s could follow but %s skipped", strings.Join(names, ", "), verb)
+	return fmt.Sprintf(", because %s could follow but %s skipped", strings.Join(names, ", "),
+		phrase.Word(len(names), "is", "are"))
 }
 
 // describeFailure describes why one walk fails; empty if it does not.

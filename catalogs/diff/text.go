@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Line is a row of a package's table, as all renderers show it.
@@ -158,10 +160,8 @@ func Markdown(d Diff) string {
 
 // OmittedText describes how many versions Lines left out.
 func OmittedText(n int) string {
-	if n == 1 {
-		return "The upgrade path of 1 more version only changes its length."
-	}
-	return fmt.Sprintf("The upgrade paths of %d more versions only change their length.", n)
+	return phrase.Word(n, "The upgrade path of 1 more version only changes its length.",
+		fmt.Sprintf("The upgrade paths of %d more versions only change their length.", n))
 }
 
 // cell makes a text fit for a Markdown table.

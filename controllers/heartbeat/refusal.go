@@ -11,6 +11,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // refused is the message that people search for.
@@ -64,7 +66,7 @@ func (l *Lease) Connected(*http.Request) error {
 		return fmt.Errorf("%w: %w", errNotRenewedYet, l.failure)
 	case l.Now().Sub(l.accepted) > l.For:
 		return fmt.Errorf("the Lease on the hub has not been renewed since %s: %w",
-			l.accepted.UTC().Format(time.RFC3339),
+			phrase.Time(l.accepted),
 			l.failure)
 	}
 	return nil
@@ -84,5 +86,5 @@ func (l *Lease) message() error {
 		join += " --hosted"
 	}
 	return fmt.Errorf("%s since %s: %w; run `bellwether fleet join %s --cluster-kubeconfig FILE`: the agent takes "+
-		"over the new credentials by itself", refused, l.since.UTC().Format(time.RFC3339), l.err, join)
+		"over the new credentials by itself", refused, phrase.Time(l.since), l.err, join)
 }

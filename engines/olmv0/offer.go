@@ -27,6 +27,7 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 const (
@@ -290,7 +291,7 @@ func decodeCSV(b *catalogs.Bundle) (*operatorsv1alpha1.ClusterServiceVersion, er
 
 func pendingMessage(pin v1alpha1.CatalogPin, since time.Time) string {
 	return fmt.Sprintf("Reading catalog %s since %s. If this lasts, check that this cluster reaches the registry.",
-		cmp.Or(pin.Source.Image, pin.Source.Directory), since.UTC().Format(time.RFC3339))
+		cmp.Or(pin.Source.Image, pin.Source.Directory), phrase.Time(since))
 }
 
 // problemOf says what went wrong, and what a person can do about it.

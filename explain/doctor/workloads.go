@@ -12,6 +12,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/explain"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // judgeHub looks at the Deployments of the hub.
@@ -125,7 +126,7 @@ func judgeLeader(in Observation) []Finding {
 		valid := time.Duration(ptr.Deref(in.Leader.Spec.LeaseDurationSeconds, 0)) * time.Second
 		if ends := in.Leader.Spec.RenewTime.Add(valid); in.Now.After(ends.Add(leaderGrace)) {
 			text = fmt.Sprintf("no replica of the hub has led since %s: %s has not renewed %s",
-				ends.UTC().Format(time.RFC3339), *in.Leader.Spec.HolderIdentity, object)
+				phrase.Time(ends), *in.Leader.Spec.HolderIdentity, object)
 		}
 	}
 	if text == "" {

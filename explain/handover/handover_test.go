@@ -269,6 +269,10 @@ func zoned(t *testing.T) handover.Input {
 	in.Clusters.Items[1].Status.Conditions[0] = condition(v1alpha1.ConditionOnline, metav1.ConditionFalse,
 		v1alpha1.ReasonLeaseExpired, "the agent renewed its Lease last at 2026-10-25T00:30:00Z", 0)
 	in.Incidents.Items = []incidents.Incident{i}
+	in.Silences.Items = []handover.Silence{{By: "anna", Comment: "the window is open until 2026-10-25T09:00:00Z",
+		Starts: end, Ends: in.Now.Add(time.Hour), Matchers: []handover.Matcher{
+			{Name: "alertname", Value: "Bellwether.*", Regex: true},
+			{Name: "opened", Value: " 2026-10-25T00:00:30Z "}}}}
 	return in
 }
 
@@ -284,7 +288,8 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestWidth: the lines of a report fit, it is the same Markdown, and its zone is the only one.
+// TestWidth: the lines of a report fit, it is the same Markdown, and its zone is the only one. What is to be copied
+// stays as it is.
 func TestWidth(t *testing.T) {
 	const most = 120
 	for name, in := range map[string]handover.Input{"bad-release": badRelease(), "flood": flood(),
@@ -301,6 +306,9 @@ func TestWidth(t *testing.T) {
 		}
 		if name == "midnight" && strings.Contains(whole, ":00Z") {
 			t.Errorf("%s has times of two zones:\n%s", name, whole)
+		}
+		if name == "midnight" && !strings.Contains(whole, `opened=" 2026-10-25T00:00:30Z "`) {
+			t.Errorf("%s has another matcher:\n%s", name, whole)
 		}
 	}
 }

@@ -254,18 +254,13 @@ func (in Input) decisions() List[Decision] {
 	return list
 }
 
-// vetoes are those in force, and freezes, as the explanation of their cluster has them.
+// vetoes are those in force, and freezes.
 func (in Input) vetoes() List[Cluster] {
 	var out []Cluster
 	for i := range in.Clusters.Items {
 		c := &in.Clusters.Items[i]
-		if c.Status.Veto == nil && c.Status.Freeze == nil {
-			continue
-		}
-		for _, l := range in.explainedCluster(c).Chain[0].Links {
-			if l.Reason == v1alpha1.ReasonVetoed || l.Reason == v1alpha1.ReasonFrozen {
-				out = append(out, Cluster{Cluster: c.Name, Text: l.Text, Since: timeOf(l.Since)})
-			}
+		for _, l := range explain.Refusals(c) {
+			out = append(out, Cluster{Cluster: c.Name, Text: l.Text, Since: timeOf(l.Since)})
 		}
 	}
 	return listOf(in.Most, in.Clusters.Unknown, newestFirst(out))

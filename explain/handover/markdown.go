@@ -6,7 +6,6 @@ package handover
 import (
 	_ "embed" // the template
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -64,21 +63,7 @@ func (r Report) Markdown(columns int) string {
 	if err := page.Execute(&out, d); err != nil { // the template and its data are ours
 		panic(fmt.Sprintf("write handover: %v", err))
 	}
-	return wrap(r.inZone(strings.TrimRight(out.String(), "\n")+"\n"), columns)
-}
-
-// instant is a time in the messages of the hub.
-var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
-
-// inZone has the times of messages in the zone of all others.
-func (r Report) inZone(text string) string {
-	return instant.ReplaceAllStringFunc(text, func(written string) string {
-		at, err := time.Parse(time.RFC3339, written)
-		if err != nil { // it only looks like one
-			return written
-		}
-		return r.clock(at)
-	})
+	return wrap(strings.TrimRight(out.String(), "\n")+"\n", columns)
 }
 
 // wrap breaks the lines of a report; those of an item of a list are indented.
@@ -141,10 +126,10 @@ func partOf(sections []section, nothing string) part {
 }
 
 // show makes a section of a list.
-func show[T any](title string, l List[T], line func(T) string) section {
-	s := section{Title: title, Unknown: escape(l.Unknown)}
+func show[T any](r Report, title string, l List[T], line func(T) string) section {
+	s := section{Title: title, Unknown: r.prose(l.Unknown)}
 	for _, note := range l.Notes {
-		s.Notes = append(s.Notes, escape(note))
+		s.Notes = append(s.Notes, r.prose(note))
 	}
 	if l.Unknown != "" || *l.Total == 0 {
 		return s
@@ -163,32 +148,32 @@ func show[T any](title string, l List[T], line func(T) string) section {
 func (r Report) openSections() []section {
 	o := r.Open
 	return []section{
-		show("Firing alerts", o.Incidents, r.firing),
-		show("Rollouts", o.Rollouts, r.rollout),
-		show("Held versions and settings", o.Holds, r.hold),
-		show("Low error budgets", o.Budgets, lowBudget),
-		show("Silences", o.Silences, r.silence),
-		show("Vetoes and freezes", o.Vetoes, r.cluster),
-		show("Offline clusters", o.Offline, r.cluster),
-		show("Closed change windows", o.Windows, window),
+		show(r, "Firing alerts", o.Incidents, r.firing),
+		show(r, "Rollouts", o.Rollouts, r.rollout),
+		show(r, "Held versions and settings", o.Holds, r.hold),
+		show(r, "Low error budgets", o.Budgets, lowBudget),
+		show(r, "Silences", o.Silences, r.silence),
+		show(r, "Vetoes and freezes", o.Vetoes, r.cluster),
+		show(r, "Offline clusters", o.Offline, r.cluster),
+		show(r, "Closed change windows", o.Windows, r.window),
 	}
 }
 
 func (r Report) shiftSections() []section {
 	s := r.Shift
 	return []section{
-		show("Alerts that ended", s.Incidents, r.ended),
-		show("Rollouts that started or ended", s.Rollouts, r.outcome),
-		show("Decisions", s.Decisions, r.decision),
-		show("Error budgets that lost the most", s.Budgets, lostBudget),
-		show("Silences that ended", s.Silences, r.silence),
-		show("Clusters that came back", s.Clusters, r.clusterBack),
+		show(r, "Alerts that ended", s.Incidents, r.ended),
+		show(r, "Rollouts that started or ended", s.Rollouts, r.outcome),
+		show(r, "Decisions", s.Decisions, r.decision),
+		show(r, "Error budgets that lost the most", s.Budgets, lostBudget),
+		show(r, "Silences that ended", s.Silences, r.silence),
+		show(r, "Clusters that came back", s.Clusters, r.clusterBack),
 	}
 }
 
 // firing is an alert that fires.
 func (r Report) firing(i Incident) string {
-	out := fmt.Sprintf("**%s** %s: %s, since %s (%s)", i.Firing, i.Name, i.what(), r.start(i), i.lasted(r.At))
+	out := fmt.Sprintf("**%s** %s: %s, since %s (%s)", i.Firing, i.Name, r.what(i), r.start(i), i.lasted(r.At))
 	if i.Pages+i.Tickets > 1 {
 		out += "; " + i.often()
 	}
@@ -204,7 +189,7 @@ func (r Report) firing(i Incident) string {
 
 // ended is an alert that is over.
 func (r Report) ended(i Incident) string {
-	out := fmt.Sprintf("%s %s: %s, from %s to %s (%s)", i.Severity, i.Name, i.what(), r.start(i), r.clock(*i.Ended),
+	out := fmt.Sprintf("%s %s: %s, from %s to %s (%s)", i.Severity, i.Name, r.what(i), r.start(i), r.clock(*i.Ended),
 		i.lasted(*i.Ended))
 	if i.Pages+i.Tickets > 1 {
 		out += "; " + i.often()
@@ -213,12 +198,12 @@ func (r Report) ended(i Incident) string {
 }
 
 // what says what an alert is about: in the words of its rule if these are known.
-func (i Incident) what() string {
+func (r Report) what(i Incident) string {
 	switch {
 	case i.Summary != "":
-		return escape(i.Summary)
+		return r.prose(i.Summary)
 	case i.About != "":
-		return escape(i.About)
+		return r.prose(i.About)
 	}
 	return "the fleet"
 }
@@ -243,16 +228,16 @@ func (r Report) start(i Incident) string {
 }
 
 func (r Report) rollout(o Rollout) string {
-	out := fmt.Sprintf("**%s** %s: %s", o.State, named(o.Namespace, o.Operator, o.Name, o.Summary), sentence(o.Summary))
+	out := fmt.Sprintf("**%s** %s: %s", o.State, named(o.Namespace, o.Operator, o.Name, o.Summary), r.sentence(o.Summary))
 	if o.Since != nil {
 		out += " Since " + r.clock(*o.Since) + "."
 	}
 	if i := slices.IndexFunc(o.Next, func(n explain.Next) bool { return n.At != nil }); i >= 0 {
-		out += " Next, at " + r.clock(o.Next[i].At.Time) + ": " + sentence(o.Next[i].Text)
+		out += " Next, at " + r.clock(o.Next[i].At.Time) + ": " + r.sentence(o.Next[i].Text)
 	}
 	if i := slices.IndexFunc(o.Remedies, func(a remedy.Action) bool { return a.Command != "" }); i >= 0 {
 		a := o.Remedies[i]
-		out += " " + strings.TrimSuffix(escape(a.Text), ".") + ": " + code(a.Command)
+		out += " " + strings.TrimSuffix(r.prose(a.Text), ".") + ": " + code(a.Command)
 	}
 	return out
 }
@@ -271,7 +256,7 @@ func (r Report) hold(h Hold) string {
 	if len(h.Changes) > 0 {
 		reason = strings.TrimSuffix(reason, ".") + "; the change: " + strings.Join(h.Changes, "; ")
 	}
-	return fmt.Sprintf("%s/%s: %s%s: %s", h.Namespace, h.Operator, escape(h.Held), r.since(h.Since), sentence(reason))
+	return fmt.Sprintf("%s/%s: %s%s: %s", h.Namespace, h.Operator, escape(h.Held), r.since(h.Since), r.sentence(reason))
 }
 
 func lowBudget(b budgets.Spending) string {
@@ -323,14 +308,14 @@ func percent(part float64) string {
 }
 
 func (r Report) silence(s ReportedSilence) string {
-	out := fmt.Sprintf("by %s, until %s: %s", escape(s.By), r.clock(s.Ends), sentence(s.Comment))
+	out := fmt.Sprintf("by %s, until %s: %s", escape(s.By), r.clock(s.Ends), r.sentence(s.Comment))
 	if s.Later {
 		out = fmt.Sprintf("by %s, from %s to %s: %s", escape(s.By), r.clock(s.Starts), r.clock(s.Ends),
-			sentence(s.Comment))
+			r.sentence(s.Comment))
 	}
 	if out = strings.TrimSuffix(out, ": "); s.Hides != nil && *s.Hides > 0 {
 		out = fmt.Sprintf("**hides %s** (%s), ", phrase.Count(*s.Hides, "firing alert"),
-			escape(listed(s.Hidden, *s.Hides))) + out
+			r.prose(listed(s.Hidden, *s.Hides))) + out
 	}
 	return out + " It matches " + code(strings.Join(s.Matchers, ", ")) + "."
 }
@@ -345,10 +330,10 @@ func listed(first []string, total int) string {
 }
 
 func (r Report) cluster(c Cluster) string {
-	return strings.TrimSuffix(sentence(c.Text), ".") + r.sinceIfNew(c) + "."
+	return strings.TrimSuffix(r.sentence(c.Text), ".") + r.sinceIfNew(c) + "."
 }
 
-func (r Report) clusterBack(c Cluster) string { return r.clock(*c.Since) + ": " + sentence(c.Text) }
+func (r Report) clusterBack(c Cluster) string { return r.clock(*c.Since) + ": " + r.sentence(c.Text) }
 
 // sinceIfNew leaves out a time that the text has.
 func (r Report) sinceIfNew(c Cluster) string {
@@ -358,16 +343,16 @@ func (r Report) sinceIfNew(c Cluster) string {
 	return ", " + strings.TrimPrefix(r.since(c.Since), " ")
 }
 
-func window(w Window) string {
+func (r Report) window(w Window) string {
 	name := func(names []string, total int, noun string) string {
 		return phrase.Count(total, noun) + " (" + strings.ReplaceAll(listed(names, total), "; ", ", ") + ")"
 	}
 	return fmt.Sprintf("%s on %s: %s", name(w.OperatorNames, w.Operators, "operator"),
-		name(w.ClusterNames, w.Clusters, "cluster"), sentence(w.Text))
+		name(w.ClusterNames, w.Clusters, "cluster"), r.sentence(w.Text))
 }
 
 func (r Report) outcome(o Outcome) string {
-	out := named(o.Namespace, o.Operator, o.Name, o.Summary) + ": " + sentence(o.Summary)
+	out := named(o.Namespace, o.Operator, o.Name, o.Summary) + ": " + r.sentence(o.Summary)
 	if o.Started != nil {
 		out += " Started at " + r.clock(*o.Started) + "."
 	}
@@ -378,7 +363,7 @@ func (r Report) outcome(o Outcome) string {
 }
 
 func (r Report) decision(d Decision) string {
-	return fmt.Sprintf("%s, %s/%s: %s", r.clock(d.At), d.Namespace, d.Operator, sentence(d.Text))
+	return fmt.Sprintf("%s, %s/%s: %s", r.clock(d.At), d.Namespace, d.Operator, r.sentence(d.Text))
 }
 
 func (r Report) since(at *time.Time) string {
@@ -409,9 +394,12 @@ func (i Incident) lasted(to time.Time) string {
 	return duration.HumanDuration(to.Sub(i.Began))
 }
 
-// sentence is a text from elsewhere as a sentence.
-func sentence(text string) string {
-	text = escape(phrase.OneLine(text))
+// prose is a text from elsewhere, with its times in the zone of the report.
+func (r Report) prose(text string) string { return escape(phrase.Times(text, r.clock)) }
+
+// sentence is prose that ends with a full stop.
+func (r Report) sentence(text string) string {
+	text = r.prose(phrase.OneLine(text))
 	if text == "" || strings.HasSuffix(text, ".") {
 		return text
 	}

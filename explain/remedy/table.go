@@ -523,15 +523,15 @@ func olmStages() []Remedy {
 			do("Check that the cluster can pull the image that the message names, and that OLM has the pull secret.")},
 			Next: "The agent tries it again, with a growing delay."},
 		{Reason: v1alpha1.ReasonRequirementsNotMet, Means: "The ClusterServiceVersion waits for an API, a CRD or a " +
-			"permission that the cluster does not have, or has lost a CRD, an account or a permission that came with " +
-			"it.",
-			Do: []Action{
-				run("If the message says that it was lost, have OLM install it again. Custom resources that still "+
-					"exist are kept, those of a deleted CRD are gone",
-					"bellwether operator repair CLUSTER OPERATOR --cluster-kubeconfig FILE"),
-				run("Otherwise provide what the message names. This lists every requirement",
-					"bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE")},
+			"permission that the cluster does not have.",
+			Do: []Action{run("Provide what the message names. This lists every requirement",
+				"bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE")},
 			Next: "OLM continues as soon as the requirements are met."},
+		{Reason: v1alpha1.ReasonObjectsLost, Means: "Somebody deleted a CRD, an account or a permission that came " +
+			"with the operator. OLM makes it again only when it installs the operator again.",
+			Do: []Action{run("Have OLM install the operator again. Custom resources that still exist are kept, those "+
+				"of a deleted CRD are gone", "bellwether operator repair CLUSTER OPERATOR --cluster-kubeconfig FILE")},
+			Next: "The operator stays as it is until it is installed again."},
 		{Reason: v1alpha1.ReasonCSVFailed, Means: "The ClusterServiceVersion failed. The most frequent cause is a " +
 			"Deployment of the operator that does not become available.", Do: []Action{
 			run("Look at the pods of the operator", "bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE"),

@@ -214,7 +214,7 @@ func (b *binding) gate(p policy, g v1alpha1.Gate, bound []int) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("gate %s in %s %s", GateName(p.name, g.Name), wavesText(names),
+	return []string{fmt.Sprintf("gate %s in %s %s", GateName(p.name, g.Name), phrase.Word(len(names), "wave", "waves"),
 		strings.Join(names, ", "))}
 }
 
@@ -235,13 +235,6 @@ func (b *binding) countWaves(p policy) {
 			"ManagedOperator %s more waves that take clusters and start another rollout, or change the policy",
 			p.name, phrase.Count(least, "wave"), filled, b.set.operator.Name))
 	}
-}
-
-func wavesText(names []string) string {
-	if len(names) == 1 {
-		return "wave"
-	}
-	return "waves"
 }
 
 // span is a duration without the parts that are zero.

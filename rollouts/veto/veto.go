@@ -102,7 +102,7 @@ func Covers(v *v1alpha1.ClusterVeto, operator v1alpha1.OperatorReference) bool {
 func Message(v *v1alpha1.ClusterVeto) string {
 	text := "the owner of the cluster refuses changes: " + v.Reason
 	if v.Until != nil {
-		text += "; the owner means to end that at " + v.Until.UTC().Format(time.RFC3339)
+		text += "; the owner means to end that at " + phrase.Time(v.Until.Time)
 	}
 	return text + "; delete ConfigMap " + v1alpha1.VetoConfigMap + " beside the agent to allow them"
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Set is a list of ChangeWindows, read once for one point in time. It is not safe
@@ -160,7 +161,7 @@ func stateOf(chosen []timed, now time.Time) State {
 		later, next := judge(chosen, at)
 		if later.Open {
 			state.Until = at
-			state.Message += "; open from " + at.UTC().Format(time.RFC3339)
+			state.Message += "; open from " + phrase.Time(at)
 			break
 		}
 		at = next
@@ -238,7 +239,7 @@ func judge(chosen []timed, at time.Time) (State, time.Time) {
 				because(c.window))}, time.Time{}
 		case c.window.spec.Type == v1alpha1.WindowDeny && !end.IsZero():
 			return State{Message: fmt.Sprintf("ChangeWindow %s denies changes until %s%s", c.window.name,
-				end.UTC().Format(time.RFC3339), because(c.window))}, end
+				phrase.Time(end), because(c.window))}, end
 		case c.window.spec.Type == v1alpha1.WindowDeny:
 			nextDeny = earliest(nextDeny, next)
 		case !end.IsZero():

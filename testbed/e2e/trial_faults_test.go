@@ -78,11 +78,11 @@ func podFaults() map[string]fault {
 				x.deletePods()
 			},
 			// The pods that cannot be created say it at once, and OLM after a minute.
-			shows: notReady(v1alpha1.ReasonPodsUnavailable, v1alpha1.ReasonRequirementsNotMet),
+			shows: notReady(v1alpha1.ReasonPodsUnavailable, v1alpha1.ReasonObjectsLost),
 			why:   []string{`serviceaccount "echo-operator" not found`},
 			holds: []func(*trial) error{
-				installHas(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRequirementsNotMet),
-				says([]string{"Failed (RequirementsNotMet)", "ServiceAccount echo-operator",
+				installHas(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonObjectsLost),
+				says([]string{"Failed (ObjectsLost)", "ServiceAccount echo-operator",
 					"bellwether operator repair CLUSTER OPERATOR"}, "why", "CLUSTER", "OPERATOR")},
 			heal: (*trial).repair,
 		},
@@ -94,8 +94,8 @@ func podFaults() map[string]fault {
 				crd.SetName(definition)
 				x.drop(crd)
 			},
-			shows: installHas(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRequirementsNotMet),
-			why: []string{"Failed (RequirementsNotMet)", "CustomResourceDefinition " + definition +
+			shows: installHas(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonObjectsLost),
+			why: []string{"Failed (ObjectsLost)", "CustomResourceDefinition " + definition +
 				" (deleted, and with it all its custom resources)", "bellwether operator repair canary trial-canary"},
 			heal: (*trial).repair,
 		},

@@ -335,15 +335,11 @@ func newlyUsedBlocks(before, after []v1alpha1.BlockedVersion) []Event {
 }
 
 func describeBlock(b v1alpha1.BlockedVersion) string {
-	run := "clusters run"
-	if b.Clusters == 1 {
-		run = "cluster runs"
-	}
-	text := fmt.Sprintf("%d %s %s %s, which is blocked (%s): %s", b.Clusters, run, b.Package, b.Version, b.Reason,
+	run := phrase.Count(b.Clusters, "cluster") + phrase.Word(b.Clusters, " runs", " run")
+	text := fmt.Sprintf("%s %s %s, which is blocked (%s): %s", run, b.Package, b.Version, b.Reason,
 		phrase.First(b.ClusterNames, maxNamed))
 	if more := int(b.Clusters) - len(b.ClusterNames); more > 0 {
-		text = fmt.Sprintf("%d %s %s %s, which is blocked (%s), among them %s", b.Clusters, run, b.Package, b.Version,
-			b.Reason,
+		text = fmt.Sprintf("%s %s %s, which is blocked (%s), among them %s", run, b.Package, b.Version, b.Reason,
 			strings.Join(b.ClusterNames[:maxNamed], ", "))
 	}
 	if b.Proposal != "" {

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -59,9 +59,9 @@ func whyLeft(in Input) string {
 func lastReport(in Input) string {
 	switch since := staleSince(in); {
 	case since != nil:
-		return since.UTC().Format(time.RFC3339)
+		return phrase.Time(since.Time)
 	case in.Lease.Found:
-		return in.Now.UTC().Format(time.RFC3339)
+		return phrase.Time(in.Now)
 	default:
 		return "never"
 	}

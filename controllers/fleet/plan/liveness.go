@@ -12,6 +12,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // APIServer is what the agent last reported about the API server of its own
@@ -143,7 +144,7 @@ func accessRevoked(cluster string) string {
 func leaseExpired(in Input) string {
 	since := "the hub started"
 	if !in.Lease.SeenAt.IsZero() {
-		since = in.Lease.SeenAt.UTC().Format(time.RFC3339)
+		since = phrase.Time(in.Lease.SeenAt)
 	}
 	text := fmt.Sprintf("the agent has not renewed its Lease since %s: check the agent on the cluster, and its "+
 		"connection to the hub", since)

@@ -117,7 +117,7 @@ func reachOf(in Input) removal.Reach {
 
 func summarizeLeaving(in Input, blocked, paused []Operator) conditions.Summary {
 	until := fmt.Sprintf("The hub waits until %s (spec.offboardingTimeout: %s); after that it removes the cluster, "+
-		"and the operators stay installed", deadline(in.Cluster).UTC().Format(time.RFC3339), timeout(in.Cluster))
+		"and the operators stay installed", phrase.Time(deadline(in.Cluster)), timeout(in.Cluster))
 	waitedFor := held(in.Operators)
 	switch {
 	case len(paused) > 0:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // isSaidToHibernate tells whether the cluster's source says that its machines do not run, and the hub believes it. It
@@ -89,7 +90,7 @@ func powerUnknown(source *v1alpha1.ClusterSource) string {
 func powerState(source *v1alpha1.ClusterSource) string {
 	text := fmt.Sprintf("its source reports the power state %s", source.PowerState)
 	if source.PowerStateSince != nil {
-		text += " since " + source.PowerStateSince.UTC().Format(time.RFC3339)
+		text += " since " + phrase.Time(source.PowerStateSince.Time)
 	}
 	return text
 }

@@ -169,11 +169,8 @@ func (p *pass) clustersOnBlocked() string {
 	var text strings.Builder
 	for _, version := range slices.Sorted(maps.Keys(running)) {
 		clusters := running[version]
-		run := fmt.Sprintf("%d clusters run", len(clusters))
-		if len(clusters) == 1 {
-			run = "1 cluster runs"
-		}
-		fmt.Fprintf(&text, "; %s %s, which is blocked (%s): %s", run, version, blockReason(p.blocks[version], true),
+		fmt.Fprintf(&text, "; %s %s %s, which is blocked (%s): %s", phrase.Count(len(clusters), "cluster"),
+			phrase.Word(len(clusters), "runs", "run"), version, blockReason(p.blocks[version], true),
 			phrase.First(sorted(clusters), maxNamed))
 	}
 	return text.String()

@@ -97,8 +97,8 @@ func (p *pass) noPath(release v1alpha1.Release) *conditions.Summary {
 
 func (b pathReport) text(release v1alpha1.Release) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "no upgrade path to %s in channel %q for %d of %d clusters: %s (from %s); %s",
-		release.Version, release.Channel, len(b.clusters), len(b.clusters)+b.withPath,
+	fmt.Fprintf(&text, "no upgrade path to %s in channel %q for %s: %s (from %s); %s",
+		release.Version, release.Channel, phrase.Part(len(b.clusters), len(b.clusters)+b.withPath, "cluster"),
 		phrase.First(sorted(b.clusters), maxNamed),
 		phrase.First(sorted(b.origins), maxNamed), b.cause)
 	switch {

@@ -149,6 +149,10 @@ func TestTarget(t *testing.T) {
 			func(*testing.T, *plan.Input) {},
 			want{state: "True", reason: "Succeeded", contains: "2 of 2 clusters run 1.1.0"},
 		},
+		"nothing to do on the only cluster": {
+			func(_ *testing.T, in *plan.Input) { in.Clusters, in.Installs = in.Clusters[:1], in.Installs[:1] },
+			want{state: "True", reason: "Succeeded", contains: "1 of 1 cluster runs 1.1.0"},
+		},
 		"first rollout": {
 			func(_ *testing.T, in *plan.Input) { in.Rollouts, in.Installs = nil, nil },
 			want{state: "False", reason: "Progressing", create: "echo-1", version: "1.1.0"},

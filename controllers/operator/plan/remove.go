@@ -107,11 +107,13 @@ func (p *pass) removalSummary(waitFor, offline []string) conditions.Summary {
 		return stalled(v1alpha1.ReasonRemovalUnconfirmed, p.uninstallText())
 	case len(offline) > 0:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"%d of %d clusters are offline and have not uninstalled the operator: %s; there is no time limit: "+
+			"%s %s not uninstalled the operator: %s; there is no time limit: "+
 				"start their agents; remove clusters that are lost from the fleet with `bellwether fleet remove NAME "+
 				"--offboarding-timeout 0s`; or set spec.removalPolicy to Orphan to leave the operator on all clusters "+
 				"that still have it",
-			len(offline), len(waitFor), phrase.First(sorted(offline), maxNamed))+p.pausedText())
+			phrase.Part(len(offline), len(waitFor), "cluster"),
+			phrase.Word(len(waitFor), "is offline and has", "are offline and have"),
+			phrase.First(sorted(offline), maxNamed))+p.pausedText())
 	case len(p.paused) > 0:
 		return waiting(v1alpha1.ReasonClusterPaused, fmt.Sprintf("waiting for %s to remove it: %s",
 			phrase.Count(len(waitFor), "cluster"), phrase.First(sorted(waitFor), maxNamed))+p.pausedText()+

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -84,7 +83,7 @@ func (p *pass) staleReports() string {
 			continue
 		}
 		if !cluster.OfflineSince.IsZero() {
-			name += " (since " + cluster.OfflineSince.UTC().Format(time.RFC3339) + ")"
+			name += " (since " + phrase.Time(cluster.OfflineSince) + ")"
 		}
 		old = append(old, name)
 	}
@@ -157,7 +156,8 @@ func (p *pass) summarizeSucceeded(release v1alpha1.Release) conditions.Summary {
 			outdated = append(outdated, name)
 		}
 	}
-	text := fmt.Sprintf("%d of %d clusters run %s", p.updated(release), len(p.selected), release.Version)
+	text := fmt.Sprintf("%s %s %s", phrase.Part(int(p.updated(release)), len(p.selected), "cluster"),
+		phrase.Word(len(p.selected), "runs", "run"), release.Version)
 	if len(deferred) > 0 {
 		text += fmt.Sprintf("; deferred because offline or paused: %s", phrase.First(sorted(deferred), maxNamed))
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -302,7 +301,7 @@ func since(t metav1.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return " since " + t.UTC().Format(time.RFC3339)
+	return " since " + phrase.Time(t.Time)
 }
 
 // heldVersions names what is held, for those who wonder why the channel's head, or a change, is not rolled out.

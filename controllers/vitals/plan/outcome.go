@@ -35,7 +35,7 @@ type Admission struct {
 // that refuses its own upgrade, may still end well.
 var failures = []string{
 	v1alpha1.ReasonResolutionFailed, v1alpha1.ReasonUnpackFailed, v1alpha1.ReasonPlanFailed,
-	v1alpha1.ReasonRequirementsNotMet, v1alpha1.ReasonCSVFailed,
+	v1alpha1.ReasonRequirementsNotMet, v1alpha1.ReasonObjectsLost, v1alpha1.ReasonCSVFailed,
 }
 
 // OutcomeOf reads an install's status. It depends on the object only and gives

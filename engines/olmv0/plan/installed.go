@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
@@ -28,7 +27,7 @@ func (d *decision) installed(in Input) *finding {
 		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
 			"OLM is made to install %s again, because it has been %s since %s without the settings of this admission.",
-			csv.Name, csv.Phase, csv.Since.UTC().Format(time.RFC3339))}
+			csv.Name, csv.Phase, phrase.Time(csv.Since))}
 	}
 	if in.failedByOtherGroups(csv) {
 		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
@@ -99,7 +98,7 @@ func (in Input) lost() *finding {
 		return nil
 	}
 	stalled := len(in.Cluster.Undefined) > 0 || in.Now.Sub(csv.Since) >= requirementsGrace
-	return &finding{stalled: stalled, reason: v1alpha1.ReasonRequirementsNotMet, recheck: recheckProblem,
+	return &finding{stalled: stalled, reason: v1alpha1.ReasonObjectsLost, recheck: recheckProblem,
 		message: fmt.Sprintf("%s has lost what came with it: %s. %s", csv.Name,
 			strings.Join(phrase.Limit(all, maxLost), "; "), in.Install.RepairAdvice())}
 }

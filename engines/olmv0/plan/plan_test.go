@@ -721,7 +721,7 @@ func TestNext(t *testing.T) {
 				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
 				in.Cluster.Undefined = []string{"things.example.com"}
 			}),
-			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+			want{Reason: v1alpha1.ReasonObjectsLost, Stalled: true, Failing: v1alpha1.ConditionInstalled},
 		},
 		"a definition was deleted while the catalog cannot be read": {
 			with(running("Succeeded"), func(in *Input) {
@@ -729,7 +729,7 @@ func TestNext(t *testing.T) {
 				in.Cluster.Undefined = []string{"things.example.com"}
 				in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonCatalogUnreachable}}
 			}),
-			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+			want{Reason: v1alpha1.ReasonObjectsLost, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"a definition is not there yet": {
 			with(running("Installing"), func(in *Input) { in.Cluster.Undefined = []string{"things.example.com"} }),
@@ -741,7 +741,7 @@ func TestNext(t *testing.T) {
 				in.Cluster.CSVs[0].Missing = []string{"ServiceAccount echo (NotPresent)"}
 				in.Cluster.CSVs[0].Lost = in.Cluster.CSVs[0].Missing
 			}),
-			want{Reason: v1alpha1.ReasonRequirementsNotMet, Failing: v1alpha1.ConditionInstalled},
+			want{Reason: v1alpha1.ReasonObjectsLost, Failing: v1alpha1.ConditionInstalled},
 		},
 		"its account was deleted": {
 			with(running("Pending"), func(in *Input) {
@@ -750,7 +750,7 @@ func TestNext(t *testing.T) {
 				in.Cluster.CSVs[0].Missing = []string{"ServiceAccount echo (NotPresent)"}
 				in.Cluster.CSVs[0].Lost = in.Cluster.CSVs[0].Missing
 			}),
-			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+			want{Reason: v1alpha1.ReasonObjectsLost, Stalled: true, Failing: v1alpha1.ConditionInstalled},
 		},
 		"OLM waits for the pods of a release that has succeeded": {
 			with(running("Installing"), func(in *Input) {

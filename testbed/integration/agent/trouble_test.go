@@ -295,7 +295,7 @@ func definitionDeleted(h *harness) {
 	h.runs()
 	definition := unstructuredOf(catalogtest.CRD(group(h.operator), 0))
 	h.delete(definition)
-	h.stalls(v1alpha1.ReasonRequirementsNotMet, "lost what came with it", definition.GetName())
+	h.stalls(v1alpha1.ReasonObjectsLost, "lost what came with it", definition.GetName())
 	h.delete(h.csv("1.0.0"))
 	h.runs()
 	h.must(h.Get(h.t.Context(), client.ObjectKeyFromObject(definition), definition))

@@ -71,15 +71,13 @@ func (d departure) String() string {
 }
 
 func (d departure) operatorsText() string {
-	count, does := len(d.operators), "stay installed, and are no longer managed"
+	count := len(d.operators)
+	does := phrase.Word(count, "stays installed, and is no longer managed", "stay installed, and are no longer managed")
 	if d.policy == v1alpha1.RemovalUninstall {
-		does = "are uninstalled"
+		does = phrase.Word(count, "is uninstalled", "are uninstalled")
 	}
 	if count == 0 {
 		return "no operators"
-	}
-	if count == 1 {
-		does = strings.NewReplacer("stay ", "stays ", "are ", "is ").Replace(does)
 	}
 	text := fmt.Sprintf("%s %s: %s", phrase.Count(count, "operator"), does, phrase.First(d.operators, maxNamed))
 	if d.policy == v1alpha1.RemovalUninstall && rollouts.ObserveCluster(d.cluster).IsLeftAlone() {

@@ -194,7 +194,8 @@ func (a *app) joinMany(ctx context.Context, h *hub.Client, o *discoveredOptions,
 	}
 	slices.Sort(failed)
 	return exit.Hintf("correct what the messages name, and run the command again: it joins the missing clusters",
-		"%d of %d clusters were not joined: %s", len(failed), len(names), phrase.First(failed, 10))
+		"%s %s not joined: %s", phrase.Part(len(failed), len(names), "cluster"),
+		phrase.Word(len(names), "was", "were"), phrase.First(failed, 10))
 }
 
 // quietly is the app without the output of single steps.

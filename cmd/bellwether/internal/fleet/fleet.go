@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -111,9 +112,16 @@ func (a *app) getCluster(ctx context.Context, out *command.Output, name string) 
 	if err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(name))); err != nil {
 		return fmt.Errorf("list installs: %w", err)
 	}
+	in := explain.ClusterInput{Now: a.Now(), Cluster: cluster, Installs: installs.Items, Program: a.Self}
+	if len(explain.Refusals(cluster)) > 0 { // only then it matters which changes are pending
+		list := &v1alpha1.OperatorRolloutList{}
+		if err := h.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("list rollouts: %w", err)
+		}
+		in.Rollouts = list.Items
+	}
 	a.TellOfFreezes(ctx, h)
-	e := explain.Cluster(explain.ClusterInput{Now: a.Now(), Cluster: cluster, Installs: installs.Items,
-		Program: a.Self})
+	e := explain.Cluster(in)
 	return a.Explained(out, cluster, e, func(s term.Style) string {
 		return Cluster(cluster, installs.Items, a.Now(), s)
 	})

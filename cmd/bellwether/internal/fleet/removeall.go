@@ -145,8 +145,8 @@ func (a *app) removeAgents(ctx context.Context, clusters []v1alpha1.FleetCluster
 	}
 	if len(failed) > 0 {
 		return exit.Hintf("run `"+a.Self+" fleet remove NAME --cluster-kubeconfig FILE` for each",
-			"the agents of %d of %d clusters were not uninstalled: %s", len(failed), len(clusters),
-			phrase.First(failed, 10))
+			"the agents of %s were not uninstalled: %s",
+			phrase.Part(len(failed), len(clusters), "cluster"), phrase.First(failed, 10))
 	}
 	return nil
 }

@@ -47,6 +47,16 @@ func TestRepairRefuses(t *testing.T) {
 				Reason:  v1alpha1.ReasonRequirementsNotMet,
 				Message: "echo.v1.1.0 needs what the cluster does not have: CustomResourceDefinition certificates."})
 		}, false, false, "is reported as lost"},
+		"another spec is reported": {func(i *v1alpha1.OperatorInstall) {
+			loseAccount(i)
+			i.Spec.Admission.Hash = "another"
+		}, false, false, "is reported as lost"},
+		"a message that was cut": {func(i *v1alpha1.OperatorInstall) {
+			loseAccount(i)
+			for n := range i.Status.Conditions {
+				i.Status.Conditions[n].Message = "echo.v1.1.0 has lost what came with it: Servi…"
+			}
+		}, false, false, "check --cluster-kubeconfig"},
 		"the agent does not report": {loseAccount, true, false, "the agent of cluster a does not report"},
 		"the cluster is frozen":     {loseAccount, false, true, "cluster a is frozen"},
 		"no such kubeconfig":        {loseAccount, false, false, "check --cluster-kubeconfig"},
@@ -72,7 +82,7 @@ func TestRepairRefuses(t *testing.T) {
 // loseAccount reports that the account of the operator is lost.
 func loseAccount(i *v1alpha1.OperatorInstall) {
 	conditions.Summarize(&i.Status.Conditions, 1, conditions.Summary{State: conditions.Stalled,
-		Reason: v1alpha1.ReasonRequirementsNotMet, Message: "echo.v1.1.0 has lost what came with it: " +
+		Reason: v1alpha1.ReasonObjectsLost, Message: "echo.v1.1.0 has lost what came with it: " +
 			"ServiceAccount echo (NotPresent). " + i.RepairAdvice()})
 	i.Status.SucceededHash = i.Spec.Admission.Hash
 }

@@ -53,7 +53,7 @@ func Rollout(in RolloutInput, s term.Style) string {
 	members := attention(in)
 	if len(members) > 0 {
 		fmt.Fprintf(&out, "\n%s\n", s.Paint(term.Strong,
-			phrase.Count(len(members), "cluster")+" "+need(len(members))+" attention"))
+			phrase.Count(len(members), "cluster")+" "+phrase.Word(len(members), "needs", "need")+" attention"))
 		shown := members[:min(len(members), maxAttention)]
 		out.WriteString(attentionTable(shown, in.Now).Render(s))
 		if more := len(members) - len(shown); more > 0 {
@@ -87,13 +87,6 @@ func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
 func awaitsApproval(w *v1alpha1.WaveStatus) bool {
 	return w.Phase == v1alpha1.WaveGated || w.Phase == v1alpha1.WaveSkipped && slices.ContainsFunc(w.Gates,
 		func(g v1alpha1.GateStatus) bool { return g.Approval && g.WaitingSince != nil })
-}
-
-func need(n int) string {
-	if n == 1 {
-		return "needs"
-	}
-	return "need"
 }
 
 func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
