@@ -43,8 +43,8 @@ func catalogLink(c *v1alpha1.OperatorCatalog) Link {
 		"the hub has read the catalog")
 	if l.State == Failed && c.Status.Digest != "" {
 		l.State = Degraded // the one before stays in use
-		l.stale = append(l.stale, Stale{What: "the catalog in use, " + c.Status.Digest, Why: l.Text,
-			Since: l.Since})
+		l.stale = append(l.stale, Stale{What: "the catalog in use, " + c.Status.Digest, Since: l.Since,
+			Why: "it may be older than what is published (" + l.Reason + ")"})
 	}
 	return l
 }
@@ -68,6 +68,7 @@ func blockLink(c *v1alpha1.OperatorCatalog, b v1alpha1.BlockedVersion) Link {
 // hub can read it. The block of the installed version has a link of its own.
 func catalogOfInstall(in InstallInput) Link {
 	l := catalogLink(in.Catalog)
+	l.about = aboutIntention
 	if conditions.IsTrue(in.Catalog.Status.Conditions, v1alpha1.ConditionReady) {
 		l.Text = "catalog " + in.Catalog.Name + " can be read"
 	}

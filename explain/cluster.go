@@ -235,7 +235,9 @@ func (r reported) versionSkew(c metav1.Condition) []Link {
 	if c.Status == metav1.ConditionTrue {
 		return nil
 	}
-	return []Link{r.link(c, Degraded)}
+	l := r.link(c, Degraded)
+	l.about = aboutSupport
+	return []Link{l}
 }
 
 // nameOfOLM is OLM with its version, where the agent can tell that.

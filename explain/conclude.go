@@ -13,8 +13,8 @@ import (
 )
 
 // conclude makes the explanation from what was checked: the state is that of
-// the worst link, the first one if there are several. healthy is the summary for
-// a subject without such a link.
+// the link that is to be told first (precedence), the first one if there are several. healthy is the summary for
+// a subject that is healthy.
 func conclude(subject Subject, chain []Link, names remedy.Names, healthy string) Explanation {
 	e := Explanation{APIVersion: APIVersion, Kind: Kind, Subject: subject, Chain: chain, State: Unknown,
 		Summary: healthy}
@@ -36,6 +36,9 @@ func conclude(subject Subject, chain []Link, names remedy.Names, healthy string)
 	}
 	root := deepest(*deciding)
 	e.Reason, e.Since, e.Summary = cmp.Or(deciding.Reason, remedy.UnknownReason), deciding.Since, deciding.Text
+	if e.State == Waiting {
+		e.Summary += symptoms(chain)
+	}
 	e.Cause = &Cause{Reason: cmp.Or(root.Reason, e.Reason), Text: root.Text, Evidence: root.Evidence}
 	e.advise(*deciding, root, names)
 	return e
@@ -106,25 +109,26 @@ func walk(links []Link, f func(Link)) {
 	}
 }
 
-// worst is the first link with the worst state; nil if no link has a state. Where something is not as
-// asked, it is not a symptom of that.
+// symptoms are what is to be told too where only something that waits is told first.
+func symptoms(chain []Link) string {
+	var text string
+	walk(chain, func(l Link) {
+		if l.about == aboutSymptom {
+			text += "; " + l.Text
+		}
+	})
+	return text
+}
+
+// worst is the first of the links that are to be told first; nil if no link has a state.
 func worst(links []Link) *Link {
 	var found *Link
 	walk(links, func(l Link) {
-		if severity[l.State] > 0 && (found == nil || rank(l) > rank(*found)) {
+		if severity[l.State] > 0 && (found == nil || rank(l) < rank(*found)) {
 			found = &l
 		}
 	})
 	return found
-}
-
-// rank orders links by what is to be told first. A symptom comes before what is being worked on or waited
-// for, and after everything that is not as asked.
-func rank(l Link) float64 {
-	if l.symptom {
-		return float64(severity[Degraded]) - 0.5
-	}
-	return float64(severity[l.State])
 }
 
 // deepest is the link furthest below this one, itself included, that is at

@@ -22,8 +22,8 @@ import (
 // State is the state of a subject, or of one link of its chain.
 type State string
 
-// The states, from the best to the worst. A subject is in the worst state of
-// its links.
+// The states, from the best to the worst. A subject is in the state of that of its links which a person has to
+// know of first: mostly the worst one (precedence).
 const (
 	// Healthy has current evidence that everything that was checked is as asked.
 	Healthy State = "Healthy"
@@ -105,9 +105,8 @@ type Link struct {
 	next     []Next
 	stale    []Stale
 	remedies []remedy.Action
-	// symptom says that something else causes it, such as a firing alert: it never outranks what may be
-	// its cause.
-	symptom bool
+	// about is what the link is about, as far as that decides what is told first.
+	about aspect
 	// by is who found the reason, where it is on a condition.
 	by remedy.Observer
 }

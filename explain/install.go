@@ -409,7 +409,7 @@ func downstreamLinks(in InstallInput) []Link {
 	d := in.Downstream
 	if d.Err != nil {
 		text := "the objects on cluster " + in.Cluster.Name + " could not be read: " + withoutStop(d.Err.Error())
-		return []Link{{State: Unknown, Reason: remedy.ClusterUnreadable, Text: text,
+		return []Link{{State: Unknown, Reason: remedy.ClusterUnreadable, Text: text, about: aboutReading,
 			stale: []Stale{{What: "the objects on cluster " + in.Cluster.Name, Why: text}}}}
 	}
 	links := slices.Clone(d.Links)
@@ -442,14 +442,14 @@ func budgetLinks(budgets []Budget) []Link {
 	var links []Link
 	for _, b := range budgets {
 		if len(b.Firing) > 0 {
-			links = append(links, Link{State: Degraded, Reason: remedy.AlertFiring, symptom: true,
+			links = append(links, Link{State: Degraded, Reason: remedy.AlertFiring, about: aboutSymptom,
 				Text: fmt.Sprintf("%s for %s%s: %s", phrase.Count(len(b.Firing), "firing alert"), b.SLI,
 					on(b.Cluster), strings.Join(b.Firing, ", "))})
 		}
 		switch {
 		case b.Left == nil:
 		case *b.Left <= 0:
-			links = append(links, Link{State: Degraded, Reason: remedy.BudgetSpent, symptom: true,
+			links = append(links, Link{State: Degraded, Reason: remedy.BudgetSpent, about: aboutSymptom,
 				Text: "the error budget of " + b.SLI + " is spent" + on(b.Cluster),
 				Evidence: []Evidence{{Object: "Prometheus", Field: "error budget of " + b.SLI,
 					Observed: fmt.Sprintf("%.1f %% left", 100**b.Left)}}})

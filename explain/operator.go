@@ -92,6 +92,7 @@ func intentionLink(o *v1alpha1.ManagedOperator, newest *v1alpha1.OperatorRollout
 		conditions: o.Status.Conditions}
 	wants := fmt.Sprintf("operator %s/%s wants %s %s", o.Namespace, o.Name, o.Spec.Package, targetOf(o))
 	l := r.summary(wants, "the ManagedOperator is Ready")
+	l.about = aboutIntention
 	if l.State != Healthy {
 		l.Text = wants + ": " + l.Text
 	}

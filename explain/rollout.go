@@ -80,22 +80,34 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 				"reason was given")),
 			Evidence: []Evidence{{Object: re.object, Field: "spec.paused", Observed: "true"}}}
 	case l.State != Healthy:
-		l.Text = name + ": " + cmp.Or(withoutStop(r.Status.Message), l.Text)
+		l.Text = nameWithMessage(name, r.Status.Phase, cmp.Or(withoutStop(r.Status.Message), l.Text))
 	case r.Status.Phase != v1alpha1.RolloutSucceeded:
 		l.State, l.Reason, l.Check = Progressing, v1alpha1.ReasonProgressing, ""
 	}
 	if p := r.Status.Phase; l.State != Healthy && (p == v1alpha1.RolloutAborted || p == v1alpha1.RolloutRolledBack) {
-		l.State = Failed
+		l.State, l.about = Failed, aboutEnded
 	}
 	if r.Spec.Rollback != nil {
 		l.Text += "; it " + phrase.OneLine(rollouts.RollbackText(r))
 	}
 	if r.Spec.Blocked != "" {
-		l.Links = append(l.Links, Link{State: Degraded, Reason: v1alpha1.ReasonVersionBlocked,
+		l.Links = append(l.Links, Link{State: Degraded, Reason: v1alpha1.ReasonVersionBlocked, about: aboutRollingOut,
 			Text:     fmt.Sprintf("version %s is blocked: %s", r.Spec.Release.Version, phrase.OneLine(r.Spec.Blocked)),
 			Evidence: []Evidence{{Object: re.object, Field: "spec.blocked", Observed: phrase.OneLine(r.Spec.Blocked)}}})
 	}
 	return l
+}
+
+// nameWithMessage continues the name of a rollout, which has its phase, with its message. A message that begins with
+// the phase does not say it again.
+func nameWithMessage(name string, phase v1alpha1.RolloutPhase, message string) string {
+	begins := map[v1alpha1.RolloutPhase]string{v1alpha1.RolloutAborted: "aborted",
+		v1alpha1.RolloutRolledBack: "rolled back", v1alpha1.RolloutSuperseded: "superseded"}[phase]
+	rest, same := strings.CutPrefix(message, begins)
+	if same && begins != "" && (rest == "" || strings.ContainsAny(rest[:1], ":,;")) {
+		return name + rest
+	}
+	return name + ": " + message
 }
 
 func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) Link {
@@ -293,13 +305,18 @@ func rolloutOfInstall(in InstallInput) Link {
 		return Link{Text: "there is no rollout of this operator"}
 	}
 	l := rolloutState(r)
+	l.about = cmp.Or(l.about, aboutRollingOut)
 	if in.Install == nil {
 		return l
 	}
 	if l.State == Failed && isAdmittedBy(in.Install, r) { // because of other clusters, or of what is shown below
 		l.State = Waiting
-		l.remedies = []remedy.Action{{Text: "Show the clusters that failed", Command: fmt.Sprintf(
-			"%s rollout get %s -n %s", cmp.Or(in.Program, "bellwether"), r.Name, r.Namespace)}}
+		text := "Show the rollout"
+		if r.Status.Clusters.Failed > 0 {
+			text = "Show the clusters that failed"
+		}
+		l.remedies = []remedy.Action{{Text: text, Command: fmt.Sprintf("%s rollout get %s -n %s",
+			cmp.Or(in.Program, "bellwether"), r.Name, r.Namespace)}}
 	}
 	for i := range r.Status.Waves {
 		if w := &r.Status.Waves[i]; w.Name == in.Install.Labels[v1alpha1.LabelWave] {

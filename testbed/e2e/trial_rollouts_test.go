@@ -42,7 +42,7 @@ func releaseFaults() map[string]fault {
 				x.takePods()
 			},
 			shows: (*trial).rollbackHalts,
-			why:   []string{"Failed (PodsUnavailable)", "exceeded quota"},
+			why:   []string{"Failed (FailedCreate)", "exceeded quota"},
 			heal:  (*trial).undoAll,
 		},
 		"image in the CSV edited during a rollout": {

@@ -44,7 +44,7 @@ func steeringFaults() map[string]fault {
 				x.run("rollout", "abort", "OPERATOR", "--reason", "ticket 4712")
 			},
 			shows: operatorHas(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAborted),
-			why:   []string{v1alpha1.ReasonAborted, "ticket 4712"}, waits: true,
+			why:   []string{"Waiting (Aborted)", "ticket 4712"},
 			holds: []func(*trial) error{says([]string{"Aborted", "ticket 4712"}, "rollout", "get", "OPERATOR"),
 				hasEvents(1, "Aborted in rollout")},
 			heal: func(x *trial) {

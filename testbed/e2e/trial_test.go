@@ -57,8 +57,6 @@ type fault struct {
 	shows func(*trial) error
 	// why holds texts that `bellwether why` prints while the fault lasts.
 	why []string
-	// waits says that the fault only makes a rollout wait, also where why does not begin with that.
-	waits bool
 	// detail holds texts that it prints in addition if it may read the cluster (--cluster-kubeconfig).
 	detail []string
 	// holds returns nil once everything else is seen that has to be while the fault lasts, such as what other commands
@@ -173,9 +171,6 @@ func (x *trial) play(f fault) {
 			f.heal(x)
 		}
 	})
-	if f.waits || len(f.why) > 0 && strings.HasPrefix(f.why[0], string(explain.Waiting)) {
-		x.until("no alert fires, which would outrank what only waits", recoverLimit, (*trial).isCalm)
-	}
 	if f.inject != nil {
 		f.inject(x)
 	}
@@ -370,15 +365,6 @@ func (x *trial) isHealthy(args ...string) error {
 	isWell := e.State == explain.Healthy || e.Reason == remedy.AlertFiring
 	if err == nil && (!isWell || len(e.Stale) > 0) {
 		return fmt.Errorf("why says %s %s: %s %v", e.State, e.Reason, e.Summary, e.Stale)
-	}
-	return err
-}
-
-// isCalm returns nil if `bellwether why` calls the operator healthy, and no alert fires.
-func (x *trial) isCalm() error {
-	e, err := x.explanation(x.access()...)
-	if err == nil && e.State != explain.Healthy {
-		return fmt.Errorf("why says %s %s: %s", e.State, e.Reason, e.Summary)
 	}
 	return err
 }

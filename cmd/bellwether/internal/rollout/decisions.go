@@ -53,7 +53,8 @@ func WriteDecisions(out *strings.Builder, o *v1alpha1.ManagedOperator, rollout s
 	}
 }
 
-// aboutDecision says what was decided about, who decided, and why: "gate sre of wave rest, by anna: looks good".
+// aboutDecision says what was decided about, who decided, and why: "gate sre of wave rest, by anna: looks good". Where
+// only the reason is known, it is that.
 func aboutDecision(d v1alpha1.Decision) string {
 	var parts []string
 	if d.On != "" {
@@ -62,5 +63,9 @@ func aboutDecision(d v1alpha1.Decision) string {
 	if d.By != "" {
 		parts = append(parts, "by "+d.By)
 	}
-	return term.OrDash(strings.Join(parts, ", ") + colon(phrase.OneLine(d.Reason)))
+	reason := phrase.OneLine(d.Reason)
+	if len(parts) == 0 {
+		return term.OrDash(reason)
+	}
+	return strings.Join(parts, ", ") + colon(reason)
 }
