@@ -239,6 +239,22 @@ func webhookFaults() []injector {
 				"conversionCRDs": []any{"faults.planted.example.com"}}))},
 		{"webhook-deployment", "a webhook belongs to no Deployment", deploymentSpots,
 			webhookWith("deploymentName", map[string]any{"deploymentName": "planted"})},
+		{"webhook-certificate", "a webhook is served with the certificate in a Secret", deploymentSpots,
+			func(d *draft, s spot) spot {
+				webhookWith("", nil)(d, s)
+				pod := s.below(podPath...)
+				d.add(pod, map[string]any{"name": "planted", "secret": map[string]any{"secretName": "webhook-certs"}},
+					"volumes")
+				return d.add(pod.below("containers", 0), map[string]any{"name": "planted", "mountPath": "/planted"},
+					"volumeMounts")
+			}},
+		{"argument-namespace", "a variable has the namespace of a Service", containerSpots,
+			func(d *draft, s spot) spot {
+				d.addObject(service, d.newFile())
+				return d.add(s, map[string]any{"name": "PLANTED", "value": "https://planted.planted.svc:443"}, "env")
+			}},
+		{"crd-undefined", "a webhook is called for a kind that is not defined", deploymentSpots,
+			webhookWith("rules", nil)},
 		{"olmv0-webhook-rule", "a webhook matches all API groups", deploymentSpots,
 			webhookWith("rules", forbidden("*", "faults"))},
 		{"olmv0-webhook-rule", "a webhook matches OLM's own group", deploymentSpots,
