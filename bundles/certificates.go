@@ -77,8 +77,7 @@ func OwnCertificates(csv *operatorsv1alpha1.ClusterServiceVersion) []OwnCertific
 }
 
 // isAnswering says whether a container answers webhooks: it has the port to which OLM's Service sends, or no container
-// of
-// the Deployment says that it has and it is not a proxy for metrics.
+// of the Deployment says that it has and it is not a proxy for metrics.
 func isAnswering(csv *operatorsv1alpha1.ClusterServiceVersion, d operatorsv1alpha1.StrategyDeploymentSpec,
 	c corev1.Container) bool {
 	for _, w := range csv.Spec.WebhookDefinitions {
@@ -228,8 +227,7 @@ func secretsOf(pod *corev1.PodSpec, volume string) []string {
 }
 
 // findPaths returns the settings that name a path of a certificate at which no Secret is mounted. Several of one
-// container are
-// one sign.
+// container are one sign.
 func (r certificateReader) findPaths() []OwnCertificate {
 	var texts []string
 	var out OwnCertificate
@@ -296,8 +294,7 @@ var (
 	forOthers = []string{"metrics", "client", "ca", "cacert", "cas", "trust", "trusted", "truststore", "root", "ssl",
 		"etcd", "kafka", "postgres", "postgresql", "mysql", "redis", "mongo", "db", "database", "vault", "ldap", "oidc",
 		"ssh", "git", "registry", "kubelet", "kubeconfig", "proxy", "upstream", "peer", "license"}
-	// making are how words begin that say that certificates are made, and negating are words that say that they are
-	// not.
+	// making are how words begin that say that certificates are made, and negating are words that say the opposite.
 	making   = []string{"rotat", "generat", "provision", "selfsign", "self"}
 	negating = []string{"disable", "disabled", "no", "skip", "without"}
 )
