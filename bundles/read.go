@@ -51,6 +51,9 @@ func Read(fsys fs.FS) (*Bundle, error) {
 		return nil, fmt.Errorf("%w: %s: %s is %q, which is no folder of the bundle", ErrNotBundle, annotationsFile,
 			registryv1.AnnotationManifests, folder)
 	}
+	if err := refuseLinks(fsys, folder); err != nil {
+		return nil, err
+	}
 	entries, err := fs.ReadDir(fsys, folder)
 	if err != nil {
 		return nil, fmt.Errorf("%w: list manifests: %w", ErrNotBundle, err)
@@ -98,8 +101,11 @@ type reader struct {
 }
 
 // Open opens a regular file of a bundle. The error of anything else wraps ErrNotBundle: to open a named pipe
-// would wait for whoever writes to it.
+// would wait for whoever writes to it, and a link, also of a folder, may lead out of the bundle.
 func Open(files fs.FS, name string) (fs.File, error) {
+	if err := refuseLinks(files, name); err != nil {
+		return nil, err
+	}
 	info, err := fs.Stat(files, name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
@@ -112,6 +118,16 @@ func Open(files fs.FS, name string) (fs.File, error) {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	return f, nil
+}
+
+// refuseLinks refuses a name of which the last part or a folder before it is a link.
+func refuseLinks(files fs.FS, name string) error {
+	for part := name; part != "." && part != "/"; part = path.Dir(part) {
+		if info, err := fs.Lstat(files, part); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%w: %s is a link: a bundle has files only", ErrNotBundle, part)
+		}
+	}
+	return nil
 }
 
 func (r *reader) file(name string) ([]byte, error) {

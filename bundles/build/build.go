@@ -128,7 +128,8 @@ type Result struct {
 
 // Assemble makes a bundle of manifests. Errors are ErrInput.
 func Assemble(sources []Source, o Options) (*Result, error) {
-	a := &assembly{options: o, placements: map[*unstructured.Unstructured]string{}}
+	a := &assembly{options: o, placements: map[*unstructured.Unstructured]string{},
+		answeredBy: map[string]string{}}
 	a.checkOptions()
 	objects := a.parse(sources)
 	a.sort(objects)
@@ -148,7 +149,25 @@ func Assemble(sources []Source, o Options) (*Result, error) {
 	}
 	r := &Result{Name: a.csv.Name, Package: o.Package, Version: a.csv.Spec.Version.String(), Files: files,
 		Account: account, Warnings: a.warnings}
-	return r, r.check()
+	b, err := r.Files.Bundle()
+	if err != nil {
+		return r, input("%v", err)
+	}
+	r.Warnings = append(r.Warnings, undefinedKinds(b)...)
+	return r, r.checkBundle(b)
+}
+
+// undefinedKinds warns of kinds that the operator needs and that the bundle does not define.
+func undefinedKinds(b *bundles.Bundle) []string {
+	var needed []string
+	for _, u := range b.UndefinedResources() {
+		needed = append(needed, fmt.Sprintf("%s (%s)", u.Name, u.By))
+	}
+	if len(needed) == 0 {
+		return nil
+	}
+	return []string{"no CustomResourceDefinition among the manifests defines " + strings.Join(needed, ", ") +
+		". Add what is missing, or list it as required in a ClusterServiceVersion (--csv), unless the operator works without it"}
 }
 
 // assembly is a bundle in the making.
@@ -164,6 +183,8 @@ type assembly struct {
 	placements map[*unstructured.Unstructured]string
 	// namespace is that of the Deployments, which objects of the bundle lose.
 	namespace string
+	// answeredBy are the Deployments behind the Services of webhooks, by the name of the Service.
+	answeredBy map[string]string
 }
 
 func (a *assembly) problem(format string, args ...any) {

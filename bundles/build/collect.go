@@ -21,6 +21,7 @@ const (
 	kindServiceAccount = "ServiceAccount"
 	kindRole           = "Role"
 	kindClusterRole    = "ClusterRole"
+	kindSecret         = "Secret"
 )
 
 // collected are the manifests by what becomes of them.
@@ -126,7 +127,7 @@ func collect[T any](a *assembly, into *[]typed[T], o object, version string) {
 // carried are the further kinds that OLM v0 takes from a bundle. PodMonitor is missing on purpose: operator-registry
 // lists it, but OLM v0's catalog operator does not know it.
 var carried = map[string]bool{
-	"ConfigMap": true, "Secret": true,
+	"ConfigMap": true, kindSecret: true,
 	"PrometheusRule.monitoring.coreos.com": true, "ServiceMonitor.monitoring.coreos.com": true,
 	"PodDisruptionBudget.policy": true, "PriorityClass.scheduling.k8s.io": true,
 	"VerticalPodAutoscaler.autoscaling.k8s.io": true, "NetworkPolicy.networking.k8s.io": true,
@@ -180,9 +181,11 @@ func remedy(o object) string {
 // asRequested is why an object of --leave-out is left out.
 const asRequested = "--leave-out names it"
 
-func (a *assembly) mayLose(o object) bool {
+func (a *assembly) mayLose(o object) bool { return a.mayLoseNamed(o.GetKind(), o.GetName()) }
+
+func (a *assembly) mayLoseNamed(kind, name string) bool {
 	return slices.ContainsFunc(a.options.LeaveOut, func(what string) bool {
-		return strings.EqualFold(what, o.GetKind()) || strings.EqualFold(what, o.GetKind()+"/"+o.GetName())
+		return strings.EqualFold(what, kind) || strings.EqualFold(what, kind+"/"+name)
 	})
 }
 

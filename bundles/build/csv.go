@@ -6,6 +6,7 @@ package build
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
@@ -113,26 +115,62 @@ func (a *assembly) watchTargets(spec *appsv1.DeploymentSpec) {
 	}
 }
 
-// warnAboutNamespace warns of a namespace that is written into the program's arguments.
+// warnAboutNamespace warns of a namespace that is written into the program's arguments, alone or as part of the name of
+// a Service of the operator.
 func (a *assembly) warnAboutNamespace(d typed[appsv1.Deployment]) {
-	if a.namespace == "" {
-		return
+	for _, s := range settingsOf(d.value.Spec.Template.Spec.Containers) {
+		if a.namesNamespace(s.text) {
+			a.warn("%v: container %s has %s, but the namespace is chosen at installation; take it from a fieldRef to "+
+				"metadata.namespace", d, s.container, s.what)
+		}
 	}
-	fixed := func(text string) bool { return text == a.namespace || strings.HasSuffix(text, "="+a.namespace) }
-	for _, c := range d.value.Spec.Template.Spec.Containers {
+}
+
+// namesNamespace says whether a text names the namespace of the Deployments. Where they have none, a Service of the
+// operator with a namespace names one all the same.
+func (a *assembly) namesNamespace(text string) bool {
+	if a.namespace != "" && (text == a.namespace || strings.HasSuffix(text, "="+a.namespace)) {
+		return true
+	}
+	return slices.ContainsFunc(bundles.ServiceNames(text), func(n bundles.ServiceName) bool {
+		return n.Namespace == a.namespace || a.namespace == "" && slices.ContainsFunc(a.objects.services,
+			func(s typed[corev1.Service]) bool { return s.GetName() == n.Name })
+	})
+}
+
+// setting is an argument or a variable of a container.
+type setting struct {
+	container, text string
+	// name is that of the variable or flag, and value what it is set to; both are empty for other arguments. A flag may
+	// have its value in the next argument.
+	name, value string
+	// what is how messages name it.
+	what string
+}
+
+// settingsOf returns all arguments and variables.
+func settingsOf(containers []corev1.Container) []setting {
+	var out []setting
+	for _, c := range containers {
+		flag := ""
 		for _, arg := range slices.Concat(c.Command, c.Args) {
-			if fixed(arg) {
-				a.warn("%v: container %s has the argument %q, but the namespace is chosen at installation; take it "+
-					"from a fieldRef to metadata.namespace", d, c.Name, arg)
+			s := setting{container: c.Name, text: arg, what: fmt.Sprintf("the argument %q", arg)}
+			if strings.HasPrefix(arg, "-") {
+				var given bool
+				s.name, s.value, given = strings.Cut(arg, "=")
+				if flag = s.name; given {
+					flag = ""
+				}
+			} else if flag != "" {
+				s.name, s.value, flag = flag, arg, ""
 			}
+			out = append(out, s)
 		}
 		for _, e := range c.Env {
-			if fixed(e.Value) {
-				a.warn("%v: container %s has %s=%s, but the namespace is chosen at installation; take it from a "+
-					"fieldRef to metadata.namespace", d, c.Name, e.Name, e.Value)
-			}
+			out = append(out, setting{c.Name, e.Value, e.Name, e.Value, e.Name + "=" + e.Value})
 		}
 	}
+	return out
 }
 
 // own lists every served version of the CRDs as owned. What a base says of them stays. OLM waits until the version of a

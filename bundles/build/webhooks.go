@@ -10,7 +10,6 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +56,7 @@ func (a *assembly) hookUp() {
 		a.csv.Spec.WebhookDefinitions = out
 	}
 	a.placeServices(out)
-	a.unmountCertificates(out)
+	a.checkCertificates(a.csv.Spec.WebhookDefinitions)
 }
 
 func (a *assembly) validatingWebhook(o object,
@@ -128,6 +127,7 @@ func (a *assembly) answer(d *operatorsv1alpha1.WebhookDescription, w webhook) {
 			w.object, w.name, w.service.name)
 		return
 	}
+	a.answeredBy[w.service.name] = deployment
 	d.DeploymentName = deployment
 	d.ContainerPort = w.service.port
 	for _, p := range service.Spec.Ports {
@@ -226,87 +226,4 @@ func (a *assembly) placeServices(webhooks []operatorsv1alpha1.WebhookDescription
 		}
 		a.objects.manifests = append(a.objects.manifests, s.object)
 	}
-}
-
-// olmCertificates is where OLM mounts the certificate of webhooks.
-const olmCertificates = "/tmp/k8s-webhook-server/serving-certs"
-
-// unmountCertificates takes the certificate of cert-manager out of a Deployment whose webhooks OLM serves: nobody makes
-// that Secret any more, and a pod that mounts it would never start. OLM mounts its own.
-func (a *assembly) unmountCertificates(webhooks []operatorsv1alpha1.WebhookDescription) {
-	answers := map[string]bool{}
-	for _, w := range webhooks {
-		answers[w.DeploymentName] = true
-	}
-	made := map[string]bool{}
-	for _, o := range a.objects.certificates {
-		spec, _ := o.Object["spec"].(map[string]any)
-		if name, _ := spec["secretName"].(string); name != "" {
-			made[name] = true
-		}
-	}
-	for i, d := range a.objects.deployments {
-		if spec := &a.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Spec; answers[d.GetName()] {
-			a.unmount(d, spec, made)
-		} else {
-			a.missCertificates(d, spec, made)
-		}
-	}
-}
-
-func (a *assembly) unmount(d typed[appsv1.Deployment], spec *appsv1.DeploymentSpec, made map[string]bool) {
-	pod := &spec.Template.Spec
-	for _, v := range slices.Clone(pod.Volumes) {
-		if v.Secret == nil || a.hasSecret(v.Secret.SecretName) {
-			continue
-		}
-		atOLM, elsewhere := mounted(pod, v.Name)
-		switch {
-		case atOLM && elsewhere == "":
-			a.warn("%v: volume %s with Secret %s is left out, for OLM mounts a certificate of its own at %s", d, v.Name,
-				v.Secret.SecretName, olmCertificates)
-			pod.Volumes = slices.DeleteFunc(pod.Volumes, func(have corev1.Volume) bool { return have.Name == v.Name })
-			for i := range pod.Containers {
-				pod.Containers[i].VolumeMounts = slices.DeleteFunc(pod.Containers[i].VolumeMounts,
-					func(m corev1.VolumeMount) bool { return m.Name == v.Name })
-			}
-		case made[v.Secret.SecretName]:
-			a.problem("%v mounts Secret %s at %s; cert-manager makes it, which a bundle cannot ask for. Let the "+
-				"program read its certificate from %s, where OLM mounts one",
-				d, v.Secret.SecretName, cmp.Or(elsewhere, "no path"), olmCertificates)
-		}
-	}
-}
-
-// mounted reports whether a volume is mounted at OLM's place, and where else; empty if nowhere. Into containers that
-// only run at the start OLM mounts nothing, so what they mount counts as elsewhere.
-func mounted(pod *corev1.PodSpec, volume string) (atOLM bool, elsewhere string) {
-	for i, c := range slices.Concat(pod.Containers, pod.InitContainers) {
-		for _, m := range c.VolumeMounts {
-			switch {
-			case m.Name != volume:
-			case i < len(pod.Containers) && strings.TrimSuffix(m.MountPath, "/") == olmCertificates:
-				atOLM = true
-			default:
-				elsewhere = m.MountPath
-			}
-		}
-	}
-	return atOLM, elsewhere
-}
-
-// missCertificates warns of a certificate that no webhook needs and that nobody will make.
-func (a *assembly) missCertificates(d typed[appsv1.Deployment], spec *appsv1.DeploymentSpec, made map[string]bool) {
-	for _, v := range spec.Template.Spec.Volumes {
-		if v.Secret != nil && made[v.Secret.SecretName] && (v.Secret.Optional == nil || !*v.Secret.Optional) {
-			a.problem("%v mounts Secret %s, which cert-manager makes; a bundle cannot ask for that, and its pods "+
-				"would never start. Do without it, or make the volume optional",
-				d, v.Secret.SecretName)
-		}
-	}
-}
-
-func (a *assembly) hasSecret(name string) bool {
-	return slices.ContainsFunc(a.objects.manifests,
-		func(o object) bool { return o.GetKind() == "Secret" && o.GetName() == name })
 }

@@ -46,7 +46,26 @@ func crdRules() []Rule {
 		Fix: "Give all served versions the same fields and the same validation, or serve one version only, or write " +
 			"a conversion webhook (and declare it in the ClusterServiceVersion). Keep it for as long as several " +
 			"versions are defined.",
+	}, {
+		ID: "crd-undefined", Title: "The bundle lacks a CustomResourceDefinition that its operator needs",
+		Severity: Warning, Check: checkUndefined,
+		Why: "A webhook is called for the resource, or the operator may write its status, as only the operator that " +
+			"reconciles a kind does; but no CustomResourceDefinition of the bundle defines it, and no dependency " +
+			"brings it. Where it does not exist either, an operator that watches it fails when it starts, and nobody " +
+			"can create such an object. APIs of Kubernetes, OLM and OpenShift are not reported.",
+		Fix: "Add the CustomResourceDefinition and list it under `spec.customresourcedefinitions.owned`. If another " +
+			"operator brings it, list it under `required`, which OLM then installs too. Waive this finding if the " +
+			"operator works without it.",
 	}}, crdHistoryRules()...)
+}
+
+func checkUndefined(in *Input) []Finding {
+	var out []Finding
+	for _, u := range in.Bundle.UndefinedResources() {
+		out = append(out, at(in.Bundle.CSVObject(),
+			fmt.Sprintf("%s needs %s, which nothing in the bundle defines", u.By, u.Name), u.Path...))
+	}
+	return out
 }
 
 // eachVersion makes a check of the bundle out of one of a served version of a CustomResourceDefinition. That one

@@ -4,9 +4,11 @@
 package lint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
@@ -207,6 +209,22 @@ func webhookWith(at string, wrong map[string]any) func(*draft, spot) spot {
 	}
 }
 
+// isWithoutCertificate says whether nothing of a container names a place at which OLM mounts its certificate.
+func isWithoutCertificate(d *draft, s spot) bool {
+	text := fmt.Sprint(d.fields(s))
+	return !slices.ContainsFunc([]string{bundles.WebhookCertificates, "/apiserver.local.config/certificates",
+		"webhook-cert", "apiservice-cert"}, func(name string) bool { return strings.Contains(text, name) })
+}
+
+// isAlone says whether the bundle depends on no other package, which might define any kind.
+func isAlone(d *draft, _ spot) bool {
+	return !slices.ContainsFunc(slices.Concat(d.predecessor.Dependencies, d.predecessor.Properties),
+		func(p registryv1.Property) bool {
+			return slices.Contains([]string{registryv1.PropertyPackage, registryv1.PropertyPackageRequired,
+				registryv1.PropertyConstraint}, p.Type)
+		})
+}
+
 func webhookFaults() []injector {
 	forbidden := func(group, resource string) map[string]any {
 		return map[string]any{"rules": []any{webhookRule(group, resource)}}
@@ -241,6 +259,22 @@ func webhookFaults() []injector {
 				"conversionCRDs": []any{"faults.planted.example.com"}}))},
 		{"webhook-deployment", "a webhook belongs to no Deployment", deploymentSpots,
 			webhookWith("deploymentName", map[string]any{"deploymentName": "planted"})},
+		{"webhook-certificate", "a webhook is served with the certificate in a Secret", only(containerSpots,
+			isWithoutCertificate), func(d *draft, s spot) spot {
+			deployment := s.above(len(podPath) + 2)
+			webhookWith("", map[string]any{"targetPort": int64(39443)})(d, deployment)
+			d.add(s, map[string]any{"containerPort": int64(39443)}, "ports")
+			d.add(deployment, map[string]any{"name": "planted",
+				"secret": map[string]any{"secretName": "webhook-certs"}}, append(slices.Clone(podPath), "volumes")...)
+			return d.add(s, map[string]any{"name": "planted", "mountPath": "/planted"}, "volumeMounts")
+		}},
+		{"argument-namespace", "a variable has the namespace of a Service", containerSpots,
+			func(d *draft, s spot) spot {
+				d.addObject(service, d.newFile())
+				return d.add(s, map[string]any{"name": "PLANTED", "value": "https://planted.planted.svc:443"}, "env")
+			}},
+		{"crd-undefined", "a webhook is called for a kind that is not defined", only(deploymentSpots,
+			isAlone), webhookWith("rules", nil)},
 		{"olmv0-webhook-rule", "a webhook matches all API groups", deploymentSpots,
 			webhookWith("rules", forbidden("*", "faults"))},
 		{"olmv0-webhook-rule", "a webhook matches OLM's own group", deploymentSpots,

@@ -178,7 +178,7 @@ func stray(name string) func(*draft, spot) spot {
 
 const (
 	configMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: planted}}"
-	service   = "{apiVersion: v1, kind: Service, metadata: {name: planted}, spec: {ports: [{port: 80}]}"
+	service   = "{apiVersion: v1, kind: Service, metadata: {name: planted}, spec: {ports: [{port: 80}]}}"
 	binding   = "{apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: planted}, " +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, "
 )
@@ -228,7 +228,7 @@ func formatFaults() []injector {
 		{"slo-profile", "the property has an unknown field", csvSpot, listing(propertiesFile, "properties",
 			entry(profile, map[string]any{"planted": true}), "value")},
 		{"slo-profile", "a Service is probed on a port that it does not have", csvSpot, func(d *draft, s spot) spot {
-			d.addObject(service+"}", d.newFile())
+			d.addObject(service, d.newFile())
 			return listing(propertiesFile, "properties", entry(profile, map[string]any{
 				"services": []any{map[string]any{"name": "planted", "port": 81}}}), "value")(d, s)
 		}},

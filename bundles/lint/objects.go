@@ -57,6 +57,14 @@ func objectRules() []Rule {
 			"namespace other than the one in the manifest, the operator lacks these permissions.",
 		Fix: "Grant the rights by `permissions` and `clusterPermissions` of the ClusterServiceVersion; OLM makes the " +
 			"bindings for them. In a RoleBinding, a subject without a namespace is in the namespace of the binding.",
+	}, {
+		ID: "argument-namespace", Title: "An argument depends on the namespace that the operator is installed in",
+		Severity: Warning, Check: eachContainer(checkServiceNames),
+		Why: "Users choose the operator's namespace. An argument or a variable with `name.namespace.svc` of a " +
+			"Service of the operator names one that is not there in any other namespace, and a certificate for that " +
+			"name is not valid.",
+		Fix: "Take the namespace from the Pod: a variable by `fieldRef` to `metadata.namespace`, and " +
+			"`name.$(VARIABLE).svc` in the argument.",
 	}}
 }
 
@@ -156,6 +164,40 @@ func checkNamespaces(in *Input) []Finding {
 		}
 	}
 	return out
+}
+
+// checkServiceNames looks for Services of the bundle and those that OLM makes. Others may be in a fixed namespace.
+func checkServiceNames(c container) (string, []any) {
+	for _, list := range []struct {
+		field  string
+		values []string
+	}{{"command", c.Command}, {"args", c.Args}} {
+		for i, value := range list.values {
+			if name := c.serviceIn(value); name != "" {
+				return fmt.Sprintf("has the argument %q, with the namespace of Service %s", value, name),
+					[]any{list.field, i}
+			}
+		}
+	}
+	for i, e := range c.Env {
+		if name := c.serviceIn(e.Value); name != "" {
+			return fmt.Sprintf("has %s=%s, with the namespace of Service %s", e.Name, e.Value, name), []any{"env", i}
+		}
+	}
+	return "", nil
+}
+
+// serviceIn is the Service of the operator that a text names with a namespace; empty if there is none.
+func (c container) serviceIn(text string) string {
+	for _, n := range bundles.ServiceNames(text) {
+		if slices.ContainsFunc(c.bundle.Objects,
+			func(o *bundles.Object) bool { return o.GetKind() == "Service" && o.GetName() == n.Name }) ||
+			slices.ContainsFunc(c.bundle.CSV.Spec.WebhookDefinitions,
+				func(w operatorsv1alpha1.WebhookDescription) bool { return w.DomainName()+"-service" == n.Name }) {
+			return n.Name
+		}
+	}
+	return ""
 }
 
 func checkBindings(in *Input) []Finding {

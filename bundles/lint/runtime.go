@@ -140,9 +140,10 @@ type deployment struct {
 // container is one that runs for as long as the operator does, or before it.
 type container struct {
 	corev1.Container
-	pod  *corev1.PodSpec
-	init bool
-	path []any
+	bundle *bundles.Bundle
+	pod    *corev1.PodSpec
+	init   bool
+	path   []any
 }
 
 func deployments(b *bundles.Bundle) []deployment {
@@ -165,10 +166,10 @@ func (d deployment) containers() []container {
 	pod := &d.Spec.Template.Spec
 	at := slices.Concat(d.path, []any{"spec", "template", "spec"})
 	for i, c := range pod.InitContainers {
-		out = append(out, container{c, pod, true, slices.Concat(at, []any{"initContainers", i})})
+		out = append(out, container{c, d.bundle, pod, true, slices.Concat(at, []any{"initContainers", i})})
 	}
 	for i, c := range pod.Containers {
-		out = append(out, container{c, pod, false, slices.Concat(at, []any{"containers", i})})
+		out = append(out, container{c, d.bundle, pod, false, slices.Concat(at, []any{"containers", i})})
 	}
 	return out
 }

@@ -35,16 +35,15 @@ func webhookRules() []Rule {
 		ID: "webhook-timeout", Title: "A webhook has too long a time-out, or none", Severity: Warning,
 		Check: eachWebhook(checkTimeout),
 		Why: "A write waits this long when the operator does not answer. Clients give up after 30 seconds or less, " +
-			"and each waiting request " +
-			"uses capacity of the API server. The default is 10 seconds, which may be too long for the webhook.",
+			"and each waiting request uses capacity of the API server. The default is 10 seconds, which may be too " +
+			"long for the webhook.",
 		Fix: fmt.Sprintf("Set `timeoutSeconds` to what the webhook needs, at most %d.", maxTimeout),
 	}, {
 		ID: "webhook-blocks-itself", Title: "A webhook can keep its own operator from starting", Severity: Error,
 		Check: eachWebhook(checkBlocksItself),
 		Why: "It has to approve the Pods (or Deployments, Secrets, ...) that the operator itself consists of, in the " +
-			"operator's own namespace. " +
-			"Once the last Pod is gone nothing can approve the next one, and the cluster stays in this state until " +
-			"somebody deletes the webhook.",
+			"operator's own namespace. Once the last Pod is gone nothing can approve the next one, and the cluster " +
+			"stays in this state until somebody deletes the webhook.",
 		Fix: "Restrict `rules` to the operator's own kinds, or exclude the operator's Pods by `objectSelector`, or " +
 			"set `failurePolicy: Ignore`.",
 	}, {
@@ -64,8 +63,8 @@ func webhookRules() []Rule {
 		ID: "webhook-conversion", Title: "A conversion webhook does not fit its CustomResourceDefinitions",
 		Severity: Error, Check: eachWebhook(checkConversionWebhook),
 		Why: "OLM writes the webhook into the CustomResourceDefinitions that it names. Where one is not in the " +
-			"bundle, keeps unknown fields, " +
-			"or the webhook accepts no version of ConversionReview that the API server knows (`v1` and `v1beta1`), " +
+			"bundle, keeps unknown fields, or the webhook accepts no version of ConversionReview that the API server " +
+			"knows (`v1` and `v1beta1`), " +
 			"the ClusterServiceVersion fails.",
 		Fix: "Name CustomResourceDefinitions of the bundle in `conversionCRDs`, with `preserveUnknownFields: false`, " +
 			"and `v1` or `v1beta1`, whichever the webhook accepts, in `admissionReviewVersions`.",
@@ -75,7 +74,39 @@ func webhookRules() []Rule {
 		Why: "OLM makes the Service of a webhook, and mounts its certificate, by the Deployment that it names. " +
 			"Without it the installation fails.",
 		Fix: "Set `deploymentName` to the name of one of `spec.install.spec.deployments`.",
+	}, {
+		ID: "webhook-certificate", Title: "A webhook is served with a certificate that is not OLM's", Severity: Error,
+		Check: checkCertificates,
+		Why: "OLM makes the certificate of webhooks, mounts it as `tls.crt` and `tls.key` at `" +
+			bundles.WebhookCertificates + "`, and writes its CA into the webhook configurations. The API server " +
+			"trusts no other: where the operator serves a certificate that it made itself, or that cert-manager, a " +
+			"chart, a Job or a user put into a Secret, each call fails, and with `failurePolicy: Fail` each write. " +
+			"Where the Secret may be for something else, and for flags, this is a warning.",
+		Fix: "Have the operator read its certificate from `" + bundles.WebhookCertificates + "`, by a flag such as " +
+			"`--webhook-cert-path` or a variable, remove the volume, and turn off what makes certificates. Waive " +
+			"this finding if the certificate is not that of the webhooks.",
 	}}
+}
+
+// checkCertificates reports what bundles.OwnCertificates finds. A flag is a warning: the operator may use it only where
+// there is no OLM.
+func checkCertificates(in *Input) []Finding {
+	var out []Finding
+	for _, own := range bundles.OwnCertificates(in.Bundle.CSV) {
+		message := fmt.Sprintf("container %s of deployment %s %s", own.Container, own.Deployment, own.What)
+		if own.Makes {
+			message += ", by which it seems to make certificates"
+		} else {
+			message += "; OLM mounts the certificate of its webhooks at " + bundles.WebhookCertificates
+		}
+		f := at(in.Bundle.CSVObject(), message, own.Path...)
+		f.Severity = Warning
+		if own.Certain && own.Secret != "" {
+			f.Severity = Error
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // maxTimeout is how many seconds a write should wait at most.
