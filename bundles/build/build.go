@@ -167,7 +167,8 @@ func undefinedKinds(b *bundles.Bundle) []string {
 		return nil
 	}
 	return []string{"no CustomResourceDefinition among the manifests defines " + strings.Join(needed, ", ") +
-		". Add what is missing, or list it as required in a ClusterServiceVersion (--csv), unless the operator works without it"}
+		". Add what is missing, or list it as required in a ClusterServiceVersion (--csv), unless the operator works " +
+		"without it"}
 }
 
 // assembly is a bundle in the making.

@@ -188,8 +188,8 @@ spec:
 		return webhookInput("ports: [{containerPort: 9443}]", "") + "  rules: [{apiGroups: [" + group +
 			"], apiVersions: [v1], operations: [CREATE], resources: [" + resource + "]}]\n"
 	}
-	const advice = ". Add what is missing, or list it as required in a ClusterServiceVersion (--csv), unless the operator works " +
-		"without it"
+	const advice = ". Add what is missing, or list it as required in a ClusterServiceVersion (--csv), unless the " +
+		"operator works without it"
 	for name, tc := range map[string]struct{ text, want string }{
 		"defined": {join(deployment, definition, writes("example.com", "things/status")), ""},
 		"not defined": {join(deployment, definition, writes("example.com", "others/status, others")),

@@ -21,7 +21,7 @@ import (
 
 // webhookRules are about what the operator puts in front of the API server.
 func webhookRules() []Rule {
-	return []Rule{{
+	return append([]Rule{{
 		ID: "webhook-fail-closed", Title: "Writes fail while the operator's only Pod is not running", Severity: Error,
 		Check: eachWebhook(checkFailClosed),
 		Why: "With `failurePolicy: Fail` (which is the default) and one replica, the API server refuses every " +
@@ -74,7 +74,11 @@ func webhookRules() []Rule {
 		Why: "OLM makes the Service of a webhook, and mounts its certificate, by the Deployment that it names. " +
 			"Without it the installation fails.",
 		Fix: "Set `deploymentName` to the name of one of `spec.install.spec.deployments`.",
-	}, {
+	}}, certificateRule())
+}
+
+func certificateRule() Rule {
+	return Rule{
 		ID: "webhook-certificate", Title: "A webhook is served with a certificate that is not OLM's", Severity: Error,
 		Check: checkCertificates,
 		Why: "OLM makes the certificate of webhooks, mounts it as `tls.crt` and `tls.key` at `" +
@@ -85,7 +89,7 @@ func webhookRules() []Rule {
 		Fix: "Have the operator read its certificate from `" + bundles.WebhookCertificates + "`, by a flag such as " +
 			"`--webhook-cert-path` or a variable, remove the volume, and turn off what makes certificates. Waive " +
 			"this finding if the certificate is not that of the webhooks.",
-	}}
+	}
 }
 
 // checkCertificates reports what bundles.OwnCertificates finds. A flag is a warning: the operator may use it only where
