@@ -408,9 +408,9 @@ func proposal(c *v1alpha1.OperatorCatalog, b v1alpha1.VersionBlock) string {
 func downstreamLinks(in InstallInput) []Link {
 	d := in.Downstream
 	if d.Err != nil {
-		text := "the objects on cluster " + in.Cluster.Name + " could not be read: " + withoutStop(d.Err.Error())
-		return []Link{{State: Unknown, Reason: remedy.ClusterUnreadable, Text: text, about: aboutReading,
-			stale: []Stale{{What: "the objects on cluster " + in.Cluster.Name, Why: text}}}}
+		what, why := "the objects on cluster "+in.Cluster.Name, "could not be read: "+withoutStop(d.Err.Error())
+		return []Link{{State: Unknown, Reason: remedy.ClusterUnreadable, Text: what + " " + why, about: aboutReading,
+			stale: []Stale{{What: what, Why: why}}}}
 	}
 	links := slices.Clone(d.Links)
 	for i := range d.Probes {
