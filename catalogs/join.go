@@ -41,11 +41,10 @@ func (p *Package) joinHeads() {
 			continue
 		}
 		slices.SortFunc(heads, func(a, b string) int {
-			return cmp.Or(registryv1.CompareVersions(p.Bundles[a].Version, p.Bundles[b].Version), cmp.Compare(a, b))
+			return cmp.Or(registryv1.CompareVersions(p.Bundles[b].Version, p.Bundles[a].Version), cmp.Compare(b, a))
 		})
-		highest := heads[len(heads)-1]
-		for _, dangling := range heads[:len(heads)-1] {
-			if joined, ok := c.join(dangling, highest); ok {
+		for _, dangling := range heads[1:] { // the higher it is, the nearer it comes to the highest
+			if joined, ok := c.join(dangling, heads[0]); ok {
 				p.Joined = append(p.Joined, joined)
 			}
 		}

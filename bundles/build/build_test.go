@@ -213,8 +213,8 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		"a kind to refuse": {join(deployment, object("apps/v1", "StatefulSet", "db")), build.Options{},
 			"cannot carry a StatefulSet.apps (OLM runs Deployments only)"},
 		"a kind of elsewhere": {join(deployment, object("serving.knative.dev/v1", "Service", "s")), build.Options{},
-			"cannot carry a Service.serving.knative.dev (with its CustomResourceDefinition among the manifests it " +
-				"would be an example)"},
+			"cannot carry a Service.serving.knative.dev (if this operator defines it: with its " +
+				"CustomResourceDefinition among the manifests it would be an example)"},
 		"an old CRD": {join(deployment,
 			object("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "c")), build.Options{},
 			"write it as apiextensions.k8s.io/v1"},

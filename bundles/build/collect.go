@@ -173,7 +173,8 @@ func remedy(o object) string {
 		return text
 	}
 	if strings.Contains(gk.Group, ".") && !strings.HasSuffix(gk.Group, ".k8s.io") {
-		return " (with its CustomResourceDefinition among the manifests it would be an example)"
+		return " (if this operator defines it: with its CustomResourceDefinition among the manifests it would be an " +
+			"example)"
 	}
 	return ""
 }

@@ -74,11 +74,18 @@ func changedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
 // downgrade is an edge of a channel that leads to a lower version.
 type downgrade struct{ from, to *catalogs.Bundle }
 
-// downgrades are those of a channel, in the order of its entries.
+// downgrades are those of a channel of the catalog, in the order of its entries. What dangling heads were joined by is
+// no edge of the catalog.
 func downgrades(p *catalogs.Package, c *catalogs.Channel) []downgrade {
 	var out []downgrade
 	for _, e := range c.Entries {
-		to, from := p.Bundles[e.Name], p.Bundles[e.Replaces]
+		replaces := e.Replaces
+		for _, j := range p.Joined {
+			if j.Channel == c.Name && j.Next == e.Name && j.Dangling == e.Replaces {
+				replaces = j.Former
+			}
+		}
+		to, from := p.Bundles[e.Name], p.Bundles[replaces]
 		if to != nil && from != nil && registryv1.CompareVersions(from.Version, to.Version) > 0 {
 			out = append(out, downgrade{from, to})
 		}
@@ -112,22 +119,40 @@ func downgraded(l *ladder.Ladder, p *catalogs.Package) []string {
 // outcome says what becomes of clusters with either version in a channel of the package that a ladder compiles to.
 func (d downgrade) outcome(l *ladder.Ladder, after *catalogs.Package, channel string) string {
 	from, to := d.from.Version.String(), d.to.Version.String()
-	state := from + " is retired"
+	state, advice := from+" is retired", ""
+	reached := reachedBy(l, from)
 	switch _, blocked := after.Blocked(d.from.Name); {
 	case blocked:
 		state = from + " is blocked"
-	case l.Reaches(reachedBy(l, from), channel):
+	case l.Reaches(reached, channel):
 		return fmt.Sprintf("another channel offers %s, so clusters on %s are upgraded to %s; block %s if no cluster "+
 			"may get it", from, to, cmp.Or(nextAbove(after, channel, d.to.Version), from), from)
+	case reached != "":
+		state = from + " stays in " + onlyIn(l, reached)
+		advice = "; block " + from + " if no cluster may get it"
 	}
 	switch next, nextOfLower := nextAbove(after, channel, d.from.Version), nextAbove(after, channel, d.to.Version); {
 	case next == "":
-		return state + ", and clusters on it stay there until a version above it is added"
+		return state + ", and clusters on it stay there until a version above it is added" + advice
 	case next == nextOfLower:
-		return fmt.Sprintf("%s, and clusters on %s or %s are upgraded to %s", state, from, to, next)
+		return fmt.Sprintf("%s, and clusters on %s or %s are upgraded to %s%s", state, from, to, next, advice)
 	default:
-		return fmt.Sprintf("%s, and clusters on it are upgraded to %s", state, next)
+		return fmt.Sprintf("%s, and clusters on it are upgraded to %s%s", state, next, advice)
 	}
+}
+
+// onlyIn names the channels that offer what has reached one of them.
+func onlyIn(l *ladder.Ladder, reached string) string {
+	var names []string
+	for _, name := range l.Channels {
+		if l.Reaches(reached, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		return "channel " + names[0] + " only"
+	}
+	return "channels " + strings.Join(names, ", ") + " only"
 }
 
 // reachedBy is the channel that a version which is offered has reached; empty for another one.

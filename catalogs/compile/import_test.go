@@ -190,6 +190,53 @@ func TestImportReportsDowngrades(t *testing.T) {
 				"replaces 1.0.0; in the ladder clusters on it are upgraded to 1.1.0"},
 			channel: "stable", paths: map[string]string{"1.0.0": "1.0.1 1.0.2 1.1.0 1.2.0", "1.0.2": "1.1.0 1.2.0"},
 		},
+		"two hot-fixes of one version are dangling": {
+			graph: "stable 2.6.1\nstable 2.6.2 2.6.1\nstable 2.6.2-hotfix1 2.6.2\n" +
+				"stable 2.6.2-hotfix2 2.6.2\nstable 2.6.3 2.6.2",
+			notes: []string{
+				"in channel stable of the catalog 2.6.2-hotfix2 is dangling: no version replaces it, since 2.6.3 " +
+					"replaces 2.6.2; in the ladder clusters on it are upgraded to 2.6.3",
+				"in channel stable of the catalog 2.6.2-hotfix1 is dangling: no version replaces it, since " +
+					"2.6.2-hotfix2 replaces 2.6.2; in the ladder clusters on it are upgraded to 2.6.2-hotfix2",
+				"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix1, which is a pre-release and so a lower " +
+					"version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on it are upgraded to " +
+					"2.6.3",
+				"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix2, which is a pre-release and so a lower " +
+					"version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on 2.6.2 or " +
+					"2.6.2-hotfix2 are upgraded to 2.6.3"},
+			channel: "stable",
+			paths: map[string]string{"2.6.1": "2.6.2-hotfix1 2.6.2-hotfix2 2.6.3", "2.6.2": "2.6.3",
+				"2.6.2-hotfix1": "2.6.2-hotfix2 2.6.3", "2.6.2-hotfix2": "2.6.3"},
+		},
+		"two patches of one version are dangling": {
+			graph: "stable 1.0.0\nstable 1.0.1 1.0.0\nstable 1.0.2 1.0.0\n" +
+				"stable 1.1.0 1.0.0",
+			notes: []string{
+				"in channel stable of the catalog 1.0.2 is dangling: no version replaces it, since 1.1.0 replaces " +
+					"1.0.0; in the ladder clusters on it are upgraded to 1.1.0",
+				"in channel stable of the catalog 1.0.1 is dangling: no version replaces it, since 1.0.2 replaces " +
+					"1.0.0; in the ladder clusters on it are upgraded to 1.0.2"},
+			channel: "stable",
+			paths:   map[string]string{"1.0.0": "1.0.1 1.0.2 1.1.0", "1.0.1": "1.0.2 1.1.0", "1.0.2": "1.1.0"},
+		},
+		"a dangling head is above the entry that it meets": {
+			graph: "stable 1.0.0\nstable 1.1.0 1.0.0\nstable 1.2.0 1.1.0\n" +
+				"stable 1.1.5 1.0.0",
+			notes: []string{"in channel stable of the catalog 1.1.5 is dangling: no version replaces it, since 1.1.0 " +
+				"replaces 1.0.0; in the ladder clusters on it are upgraded to 1.2.0"},
+			channel: "stable",
+			paths:   map[string]string{"1.0.0": "1.1.0 1.1.5 1.2.0", "1.1.0": "1.1.5 1.2.0", "1.1.5": "1.2.0"},
+		},
+		"a higher channel has it as its head": {
+			graph: "alpha 1.0.0\nalpha 1.2.0 1.0.0\nstable 1.0.0\nstable 1.2.0 1.0.0\n" +
+				"stable 1.1.0 1.2.0",
+			notes: []string{
+				"in channel stable the catalog replaces 1.2.0 by 1.1.0, which is a lower version, and a ladder has no " +
+					"downgrades: 1.2.0 stays in channel alpha only, and clusters on it stay there until a version " +
+					"above it is added; block 1.2.0 if no cluster may get it",
+				"channel alpha will offer 1.1.0 as well, since a higher channel does"},
+			channel: "stable", paths: map[string]string{"1.0.0": "1.1.0", "1.1.0": "", "1.2.0": ""},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package}

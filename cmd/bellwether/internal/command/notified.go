@@ -5,6 +5,8 @@ package command
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,28 +16,37 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
+// policiesTimeout bounds how long a command waits for the hub's PagingPolicies.
+const policiesTimeout = 3 * time.Second
+
 // Notified reads the hub's PagingPolicies, and returns what says as what people are notified of an alert
-// with some labels: page or ticket. Where the hub cannot be read within QueryTimeout, that is the severity of the
-// alert's rule.
+// with some labels: page or ticket. Where the hub cannot be read within a few seconds, that is the severity of the
+// alert's rule, and stderr says so.
 func (a *Env) Notified(ctx context.Context) func(labels map[string]string) string {
-	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
+	within, cancel := context.WithTimeoutCause(ctx, policiesTimeout, fmt.Errorf("no answer within %s", policiesTimeout))
 	defer cancel()
-	policies := a.assignedPolicies(ctx)
+	policies, err := a.assignedPolicies(within)
+	if err != nil && ctx.Err() == nil {
+		if cause := context.Cause(within); cause != nil {
+			err = cause
+		}
+		a.Warn("pages may be tickets: the hub's PagingPolicies could not be read: %s\n", a.Sentence(err))
+	}
 	return func(labels map[string]string) string { return paging.Notified(policies, labels) }
 }
 
-// assignedPolicies are the PagingPolicies with their operators; none if the hub cannot be read.
-func (a *Env) assignedPolicies(ctx context.Context) []paging.Policy {
+// assignedPolicies are the PagingPolicies with their operators.
+func (a *Env) assignedPolicies(ctx context.Context) ([]paging.Policy, error) {
 	h, err := a.Hub()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	var policies v1alpha1.PagingPolicyList
 	var operators v1alpha1.ManagedOperatorList
 	var slos v1alpha1.OperatorSLOList
 	for _, list := range []client.ObjectList{&policies, &operators, &slos} {
 		if err := h.List(ctx, list); err != nil {
-			return nil
+			return nil, err
 		}
 	}
 	var out []paging.Policy
@@ -43,7 +54,7 @@ func (a *Env) assignedPolicies(ctx context.Context) []paging.Policy {
 		out = append(out, paging.PolicyOf(&policies.Items[i]))
 	}
 	paging.Assign(paging.Operators(operators.Items, slos.Items), out)
-	return out
+	return out, nil
 }
 
 // asNotified sets of each firing alert as what people are notified of it, where that is not what its rule says.
