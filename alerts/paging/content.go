@@ -17,11 +17,12 @@ import (
 // 512 KB, and Alertmanager drops all details of an event that is larger.
 const maxListed = 20
 
-// worst sets $w to the worst alert of those that fire, or of all if none does: a page before tickets, then one about
-// all SLIs, then the one whose budget burns fastest. Burn rates are padded, so that they are compared as numbers. It
-// is short, since it is in many texts of each receiver.
+// worst sets $w to the worst alert of those that fire, or of all if none does: a page before tickets, what is not held
+// before what is held, then one about all SLIs, then the one whose budget burns fastest. Burn rates are padded, so that
+// they are compared as numbers. It is short, since it is in many texts of each receiver.
 const worst = `{{$l:=or .Alerts.Firing .Alerts}}{{$w:=index $l 0}}{{$k:=""}}{{range $l}}` +
-	`{{$b:=printf "%t%9s" (eq .Labels.severity "page") (or .Annotations.burn "~~~~~~~~~")}}` +
+	`{{$b:=printf "%t%t%9s" (eq .Labels.severity "page") (not .Annotations.held_until) ` +
+	`(or .Annotations.burn "~~~~~~~~~")}}` +
 	`{{if gt $b $k}}{{$w = .}}{{$k = $b}}{{end}}{{end}}`
 
 // ofWorst is a template of an annotation of the worst alert.

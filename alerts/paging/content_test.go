@@ -33,6 +33,12 @@ func burning(op paging.Operator, severity, sli, burn string) paging.Firing {
 	return paging.Firing{Labels: labels, Annotations: annotations, Since: time.Unix(0, 0)}
 }
 
+// held is an alert that is held.
+func held(of paging.Firing) paging.Firing {
+	of.Annotations["held_until"] = "2026-11-28 03:25 UTC"
+	return of
+}
+
 // TestWorstSLIFirst has incidents of several SLIs, of which the worst one is what they are about.
 func TestWorstSLIFirst(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -43,6 +49,10 @@ func TestWorstSLIFirst(t *testing.T) {
 			burning(others, "page", "csv", "1000.0"), burning(others, "page", "catalog", "200.0")}, "csv"},
 		"a page before tickets": {[]paging.Firing{burning(others, "ticket", "available", "100.0"),
 			burning(others, "page", "csv", "14.4"), burning(others, "ticket", "redundancy", "100.0")}, "csv"},
+		"what burns before what is held": {[]paging.Firing{held(burning(others, "page", "available", "1000.0")),
+			burning(others, "page", "csv", "14.4"), held(burning(others, "page", "catalog", "100.0"))}, "csv"},
+		"a page that is held before tickets": {[]paging.Firing{burning(others, "ticket", "available", "100.0"),
+			held(burning(others, "page", "csv", "14.4")), burning(others, "ticket", "redundancy", "100.0")}, "csv"},
 		"a failed wave before its SLIs": {[]paging.Firing{burning(others, "page", "", ""),
 			burning(others, "page", "available", "1000.0"), burning(others, "page", "csv", "99.0")}, ""},
 	} {

@@ -153,6 +153,9 @@ func Config(policies []Policy, folder string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
+	if text, err = shareTexts(text); err != nil {
+		return nil, fmt.Errorf("share texts: %w", err)
+	}
 	if _, err := config.Load(string(text)); err != nil {
 		return nil, fmt.Errorf("check configuration: %w", err)
 	}

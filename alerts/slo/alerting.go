@@ -186,7 +186,7 @@ var ourLabels = []string{"alertname", "alertstate", series.Severity, series.Scop
 	series.Criticality, series.Tier, series.Wave, series.Phase, series.Probe, series.Kind, series.Schema}
 
 // ourAnnotations are annotations that alerts have.
-var ourAnnotations = []string{"summary", "description", "burn", "window", "budget_left", "clusters",
+var ourAnnotations = []string{"summary", "description", "burn", "window", "held_until", "budget_left", "clusters",
 	"cluster_count", "operators", "criticality", "restarts", "custom_resources", "rollout", "wave", "change", "look",
 	"rollback", "dashboard_url", AnnotationRunbook}
 

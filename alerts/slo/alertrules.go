@@ -124,6 +124,7 @@ func (s Set) operatorAlert(severity, burning, burns, lately string) monitoringv1
 	})
 	if severity == series.Page {
 		annotations["window"] = windowOf(burns, installIdentity...)
+		annotations["held_until"] = heldUntilTime(heldUntil(burns, lately, installIdentity...))
 	}
 	return rule(AlertOperator, severity, series.ScopeOperator, owned(burning),
 		s.annotate(annotations, "&var-cluster={{ $labels.cluster | urlquery }}"))
@@ -146,14 +147,15 @@ func (s Set) releaseAlert(severity, burning string) monitoringv1.Rule {
 		number(` on {{ $x | value | printf "%.0f" }} cluster{{ if ne ($x | value) 1.0 }}s{{ end }}`)
 	summary := nameOfOperator + " burns " + rate
 	description := either(func(labels ...string) string { return s.whoIsBlamed(severity, labels...) })
+	until := ""
 	if severity == series.Page {
 		// What several versions have in common is not held.
 		burns := fmt.Sprintf("%s{%s=%q,%s}", series.SLOReleaseBurn, series.Severity, series.Page, matching(release...))
-		until := heldUntil(burns, burns, release...)
+		until = heldUntil(burns, burns, release...)
 		summary = ifHeld(until, nameOfOperator+" burned "+rate+again, summary+afterRecovery)
 		description = ifHeld(until, isHeld, description)
 	}
-	return rule(AlertRelease, severity, series.ScopeRelease, owned(burning), s.annotate(addChange(map[string]string{
+	annotations := addChange(map[string]string{
 		"summary":     summary,
 		"description": description,
 		"burn":        "{{ printf \"%.1f\" $value }}",
@@ -167,7 +169,11 @@ func (s Set) releaseAlert(severity, burning string) monitoringv1.Rule {
 		}),
 		"cluster_count": number(`{{ $x | value | printf "%.0f" }}`),
 		"criticality":   s.criticality(),
-	}, "{{ $labels.version }} burns its {{ $labels.sli }} budget"), ""))
+	}, "{{ $labels.version }} burns its {{ $labels.sli }} budget")
+	if severity == series.Page {
+		annotations["held_until"] = heldUntilTime(until)
+	}
+	return rule(AlertRelease, severity, series.ScopeRelease, owned(burning), s.annotate(annotations, ""))
 }
 
 const (

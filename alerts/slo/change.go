@@ -79,14 +79,17 @@ const suspectFor = 24 * time.Hour
 
 // rollBack is the command that rolls back the rollout of an alert's version: the
 // operator's newest one, if there is a version to go back to. If that has ended long ago, something else has
-// changed, and there is none.
+// changed, and there is none. An end before the newest start is that of another rollout: it counts as one of the last
+// samples of the hub while the newest rollout has none.
 func rollBack(reason string) string {
-	newest := latest(fmt.Sprintf("%s{%s=%%[1]q,%s=%%[2]q}", series.RolloutInfo, series.OperatorNamespace,
-		series.Operator))
+	ofOperator := func(metric string) string {
+		return latest(fmt.Sprintf("%s{%s=%%[1]q,%s=%%[2]q}", metric, series.OperatorNamespace, series.Operator))
+	}
 	change := changeBy(series.Version, fmt.Sprintf("%s=%q", series.Kind, series.KindRollout), series.From+`!=""`)
-	ended := latest(fmt.Sprintf("%s{%s=%%[1]q,%s=%%[2]q}", series.RolloutEnd, series.OperatorNamespace, series.Operator))
+	ended := fmt.Sprintf("(%s > %s %s)", ofOperator(series.RolloutEnd), on(operatorLabels),
+		ofOperator(series.RolloutStart))
 	return list(fmt.Sprintf("topk(1, %s and on (%s, %s) %s unless %s time() - %s > %s)", change, operatorLabels,
-		series.Rollout, newest, on(operatorLabels), ended, number(suspectFor.Seconds())),
+		series.Rollout, ofOperator(series.RolloutInfo), on(operatorLabels), ended, number(suspectFor.Seconds())),
 		`bellwether rollout rollback {{ $x | label "rollout" }}`+inNamespace+
 			` --reason "`+reason+`"`, operatorAndVersion...)
 }

@@ -122,7 +122,7 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 
 // vanished are the own SLIs that are measured, but not on a cluster on which the last slice used up more than its share
 // of the budget. Of others it is not known on which clusters they have to be. The alert stays until there are slices
-// again, or the operator leaves the cluster.
+// again, or the operator leaves the cluster. If the last of those slices is good, it does not fire again.
 func vanished(own string) string {
 	measured := fmt.Sprintf("(count_over_time(%s%s[%s]) >= %d)", series.SLIBad, own, duration(absentWindow),
 		absentLeast)
@@ -130,6 +130,9 @@ func vanished(own string) string {
 		ofSLO, series.SLOObjective, own)
 	alerted := aggregate("group", budgetLabels, fmt.Sprintf("last_over_time(ALERTS{alertname=%q,cluster!=\"\",%s[%s])",
 		AlertSLIAbsent, strings.TrimPrefix(own, "{"), duration(vanishedLately)))
+	good := fmt.Sprintf("last_over_time(%s%s[%s]) <= %s (1 - %s%s)", series.SLIBad, own, duration(vanishedLately),
+		ofSLO, series.SLOObjective, own)
+	alerted = fmt.Sprintf("(%s unless %s %s)", alerted, on(budgetLabels), good)
 	return fmt.Sprintf("(%s or %s)\n  and %s %s\n  and on (cluster) %s\n  and %s %s\n  unless %s %s", failing, alerted,
 		on(installLabels), series.OperatorExpected, series.ClusterMeasured, on(objectiveLabels), measured,
 		on(budgetLabels), measured)

@@ -33,6 +33,7 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 		"description": "At this rate the error budget is gone before its period is over.",
 		"burn":        fmt.Sprintf("%.1f", burn),
 		"window":      "1h",
+		"held_until":  "",
 		"criticality": standard,
 		"budget_left": fmt.Sprintf("%.4g%%", budget),
 		"restarts":    "", "custom_resources": "",

@@ -64,6 +64,9 @@ func ifHeld(until, held, otherwise string) string {
 	return fmt.Sprintf("{{ with %s }}%s{{ else }}%s{{ end }}", until, held, otherwise)
 }
 
+// heldUntilTime is an annotation with when the hold of a page ends. It is empty unless the page is held.
+func heldUntilTime(until string) string { return ifHeld(until, endOfHold, "") }
+
 var (
 	// again follows the summary of a page that is held.
 	again = " at least twice within " + duration(recurs) + "; held until " + endOfHold

@@ -71,7 +71,7 @@ type OperatorSLOSpec struct {
 	// text and no templates.
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-zA-Z_][a-zA-Z0-9_]{0,99}$') && size(self[name]) > 0 && size(self[name]) <= 2048)",message="alertAnnotations must have names of annotations, and texts of 1 to 2048 characters"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['summary', 'description', 'burn', 'window', 'budget_left', 'clusters', 'cluster_count', 'operators', 'criticality', 'restarts', 'custom_resources', 'rollout', 'wave', 'change', 'look', 'rollback', 'dashboard_url', 'runbook_url']))",message="alertAnnotations must not have an annotation that Bellwether's alerts have, such as summary; for runbook_url there is runbookURL"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['summary', 'description', 'burn', 'window', 'held_until', 'budget_left', 'clusters', 'cluster_count', 'operators', 'criticality', 'restarts', 'custom_resources', 'rollout', 'wave', 'change', 'look', 'rollback', 'dashboard_url', 'runbook_url']))",message="alertAnnotations must not have an annotation that Bellwether's alerts have, such as summary; for runbook_url there is runbookURL"
 	// +optional
 	AlertAnnotations map[string]string `json:"alertAnnotations,omitempty"`
 

@@ -92,7 +92,7 @@ func (s releaseStory) test(name string) testCase {
 		"description": "Several clusters fail in the same way. At this rate the error budget is gone before its period is " +
 			"over. The value is that of the worst cluster.",
 		// 59 slices of a month's 43.2 that may be bad: the budget is that of the evaluation before.
-		"burn": "1000.0", "window": "1h", "criticality": "Standard", "budget_left": "-36.57%",
+		"burn": "1000.0", "window": "1h", "held_until": "", "criticality": "Standard", "budget_left": "-36.57%",
 		"rollout": "", "wave": "", "change": "", "rollback": "", "look": "bellwether operator get echo -n fleet",
 	}
 	maps.Copy(annotations, s.says)
@@ -170,7 +170,8 @@ var releaseStories = map[string]releaseStory{
 	},
 	"a rollout that ended more than a day ago": {
 		clusters: 2, version: "1.1.0", rollouts: []rolledOut{first, upgrade.with(isNewest)},
-		extra: []testInput{{`bellwether_rollout_end_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
+		extra: []testInput{{`bellwether_rollout_start_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
+			fmt.Sprintf("-90000x%d", outageTo)}, {`bellwether_rollout_end_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
 			fmt.Sprintf("-80000x%d", outageTo)}},
 		says: says("version 1.1.0 on 2 clusters", 2, "c0, c1", "rollout", "fleet/echo-2", "wave", "canary",
 			"change", "1.0.0 -> 1.1.0, started 2026-11-22 18:34 UTC",
@@ -178,8 +179,21 @@ var releaseStories = map[string]releaseStory{
 	},
 	"a rollout that ended an hour ago": {
 		clusters: 2, version: "1.1.0", rollouts: []rolledOut{first, upgrade.with(isNewest)},
-		extra: []testInput{{`bellwether_rollout_end_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
+		extra: []testInput{{`bellwether_rollout_start_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
+			fmt.Sprintf("-90000x%d", outageTo)}, {`bellwether_rollout_end_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
 			fmt.Sprintf("3600x%d", outageTo)}},
+		says: says("version 1.1.0 on 2 clusters", 2, "c0, c1", "rollout", "fleet/echo-2", "wave", "canary",
+			"change", "1.0.0 -> 1.1.0, started 2026-11-22 18:34 UTC",
+			"look", "bellwether rollout get echo-2 -n fleet",
+			"rollback", `bellwether rollout rollback echo-2 -n fleet --reason "1.1.0 burns its csv budget"`),
+	},
+	"a rollout that began when the one before had ended more than a day ago": {
+		clusters: 2, version: "1.1.0", rollouts: []rolledOut{first, upgrade.with(isNewest)},
+		extra: []testInput{
+			{`bellwether_rollout_start_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
+				fmt.Sprintf("-90000x%d %dx%d", outageRead-6, (outageRead-5)*60, 6)},
+			{`bellwether_rollout_end_timestamp_seconds{operator_namespace="fleet",operator="echo"}`,
+				fmt.Sprintf("-89000x%d stale", outageRead-6)}},
 		says: says("version 1.1.0 on 2 clusters", 2, "c0, c1", "rollout", "fleet/echo-2", "wave", "canary",
 			"change", "1.0.0 -> 1.1.0, started 2026-11-22 18:34 UTC",
 			"look", "bellwether rollout get echo-2 -n fleet",
@@ -257,17 +271,17 @@ func TestAlertSaysWhatFailsOnACluster(t *testing.T) {
 }
 
 // TestFirstPageNamesAllClusters reads a page about a release in the minute in which it begins: one cluster burns its budget,
-// and another one has just become bad.
+// and another one has just been confirmed.
 func TestFirstPageNamesAllClusters(t *testing.T) {
 	t.Parallel()
-	const read = 61
+	const read = 62
 	story := releaseStory{version: "1.0.0", says: says("version 1.0.0 on 2 clusters", 2, "c0, c1")}.test("the first minute")
 	fleet := fleet{minutes: read + 1, installs: clusters(2, func(i int, in *install) {
 		in.onlyCSV, in.bad = true, failing("csv", span{60 + i, read + 1})
 	})}
 	story.Series, story.Alerts[0].At = fleet.series(), fmt.Sprintf("%dm", read)
 	said := story.Alerts[0].Alerts[0].Annotations
-	said["summary"] = "fleet/echo burns its csv budget 33.3 times too fast in version 1.0.0 on 2 clusters"
-	said["burn"], said["budget_left"] = "33.3", "97.69%"
+	said["summary"] = "fleet/echo burns its csv budget 50.0 times too fast in version 1.0.0 on 2 clusters"
+	said["burn"], said["budget_left"] = "50.0", "95.37%"
 	run(t, onlyCSV, story)
 }

@@ -151,14 +151,14 @@ func TestHeldPagesSaySo(t *testing.T) {
 				"summary": "fleet/echo burned its csv budget 11.1 times too fast on cluster c0 at least twice within 6h; held " +
 					"until 1970-01-01 03:25 UTC",
 				"description": held("03:25"), "burn": "11.1", "window": "6h", "criticality": "Standard", "budget_left": "90.74%",
-				"restarts": "", "custom_resources": "", "look": "bellwether why c0 echo -n fleet",
+				"held_until": "1970-01-01 03:25 UTC", "restarts": "", "custom_resources": "", "look": "bellwether why c0 echo -n fleet",
 			}},
 		"a release": {bad: 2, minute: 190, clusters: 4, alert: slo.AlertRelease,
 			labels: label("release", "version", "1.0.0"), says: map[string]string{
 				"summary": "fleet/echo burned its csv budget 11.1 times too fast in version 1.0.0 on 2 clusters at least twice " +
 					"within 6h; held until 1970-01-01 03:26 UTC",
 				"description": held("03:26"), "burn": "11.1", "window": "6h", "criticality": "Standard", "budget_left": "90.74%",
-				"clusters": "c0, c1", "cluster_count": "2", "rollout": "", "wave": "", "change": "", "rollback": "",
+				"held_until": "1970-01-01 03:26 UTC", "clusters": "c0, c1", "cluster_count": "2", "rollout": "", "wave": "", "change": "", "rollback": "",
 				"look": "bellwether operator get echo -n fleet",
 			}},
 	} {

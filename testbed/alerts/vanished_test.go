@@ -60,6 +60,9 @@ func TestOwnSLIsVanish(t *testing.T) {
 			testExpr{Expr: failing, At: "115m"}, testExpr{Expr: failing, At: "200m"}),
 		story("for hours", "1x500", " stale _x130 Vx200",
 			testExpr{Expr: failing, At: "195m", Samples: absent}, testExpr{Expr: failing, At: "230m"}),
+		story("for hours, and again while it is good", "1x500", " stale _x130 Vx20 stale",
+			testExpr{Expr: failing, At: "195m", Samples: absent}, testExpr{Expr: failing, At: "250m"},
+			testExpr{Expr: failing, At: "330m"}),
 		story("with the operator", "1x80 stale", " stale",
 			testExpr{Expr: failing, At: "115m"}, testExpr{Expr: failing, At: "200m"}))
 }

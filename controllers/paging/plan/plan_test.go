@@ -411,7 +411,7 @@ func TestFullSecretRefusesNewPoliciesOnly(t *testing.T) {
 		f.operator(namespace, "echo", v1alpha1.CriticalityStandard)
 		p := f.policy(namespace, "team", v1alpha1.PagingNamespace)
 		p.CreationTimestamp = metav1.NewTime(began.Add(time.Duration(i) * time.Minute))
-		for more := range 3 {
+		for more := range 15 {
 			r := *p.Spec.Receivers[0].DeepCopy()
 			r.Name = fmt.Sprintf("more-%d", more)
 			p.Spec.Receivers = append(p.Spec.Receivers, r)
