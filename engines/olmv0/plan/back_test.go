@@ -166,6 +166,22 @@ func TestGoingBack(t *testing.T) {
 	}
 }
 
+// TestSubscriptionNamesWhatStays: OLM made a plan of the old view again while the upgrade was withdrawn, and forgot the
+// current CSV when that plan was deleted.
+func TestSubscriptionNamesWhatStays(t *testing.T) {
+	in := running("Succeeded")
+	in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = v1, ""
+	in.Cluster.Subscriptions[0].LastUpdated = now.Add(-retryResolutionMin)
+	adopt := Action{Verb: Adopt, Kind: KindSubscription, Name: "echo", Value: v1}
+	if diff := cmp.Diff([]Action{adopt}, Next(in).Actions); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+	in.Cluster.Subscriptions[0].LastUpdated = now
+	if got := Next(in).Actions; len(got) > 0 {
+		t.Errorf("%v while OLM may be at it", got)
+	}
+}
+
 // TestForwardAgain upgrades once more to the version that was gone back from: the
 // older CSV names it in spec.replaces now.
 func TestForwardAgain(t *testing.T) {

@@ -207,10 +207,11 @@ func (in Input) planRemoved(p InstallPlan) *finding {
 
 // resolveAgain makes OLM resolve again where it could not, although the install
 // has all it needs: what was in the way, such as a Subscription of somebody else, is
-// gone. OLM does not do so by itself (olm.md, facts 22 and 23).
+// gone. OLM does not do so by itself (olm.md, facts 22 and 23). Nor does it name the
+// CSV in a Subscription again, whose plan for another one was deleted.
 func (d *decision) resolveAgain(in Input) {
 	sub, _ := in.Cluster.subscription()
-	if sub.ResolutionFailed == "" || !in.runsTarget() {
+	if sub.ResolutionFailed == "" && (sub.CurrentCSV != "" || in.pending() != nil) || !in.runsTarget() {
 		return
 	}
 	began := in.Now
