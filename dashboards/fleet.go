@@ -58,7 +58,8 @@ func fleetNow() []panel {
 				"operator, look whether the hub and the agents are scraped.",
 			agentSilent, noJudgement(), "count("+byOperator("max", of(series.OperatorExpected), series.Cluster)+")"),
 		count("Pages", "Alerts with the severity page now; one about a single cluster is a ticket for an operator "+
-			"that does not page for it. Open the operator in the list of alerts below, and follow the runbook of the alert.",
+			"that does not page for it. Open the operator in the list of alerts below, and follow the runbook of "+
+			"the alert.",
 			rulesSilent, anyIsBad(), orNone("count("+firing(is(series.Severity, series.Page))+")", rulesWork)),
 		count("Tickets", "Alerts that can wait for working hours. Look at them before they become pages: the list is "+
 			"below.",
@@ -144,8 +145,9 @@ func alertTimeline(width uint32) panel {
 	return panel{
 		title: "When alerts fired", draw: timeline, width: width, height: 9, unit: units.Short, none: "nothing fired",
 		description: "One bar for each alert while it fired: the 20 with the severity page (one about a single " +
-			"cluster is a ticket for an operator that does not page for it) and the 20 tickets that fired for longest. " +
-			"Bars that begin together have one cause: look at what changed just before, which the dashboard marks.",
+			"cluster is a ticket for an operator that does not page for it) and the 20 tickets that fired for " +
+			"longest. Bars that begin together have one cause: look at what changed just before, which the " +
+			"dashboard marks.",
 		queries: []query{
 			{"2 * " + longest(series.Page), legendOperator + " {{sli}} {{cluster}}{{version}}"},
 			{longest(series.Ticket), legendOperator + " {{sli}} {{cluster}}{{version}}"},

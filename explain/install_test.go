@@ -215,8 +215,8 @@ func hubFaults() map[string]fault {
 			in.Rollout.Status.Phase = v1alpha1.RolloutProgressing
 			in.Rollout.Status.Waves[0].Phase, in.Rollout.Status.Waves[0].VerifiedAt = v1alpha1.WaveSoaking, nil
 			notReady(&in.Rollout.Status.Conditions, v1alpha1.ReasonSoaking, "wave prod soaks")
-		}, Progressing, v1alpha1.ReasonSoaking, "", "the labels of cluster prod-1 select wave rest now; membership in " +
-			"wave prod is fixed until the next rollout"},
+		}, Progressing, v1alpha1.ReasonSoaking, "", "the labels of cluster prod-1 select wave rest now; " +
+			"membership in wave prod is fixed until the next rollout"},
 		"gated": {func(in *InstallInput) {
 			in.Rollout.Status.Phase = v1alpha1.RolloutProgressing
 			in.Rollout.Status.Waves[0] = v1alpha1.WaveStatus{Name: "prod", Phase: v1alpha1.WaveGated,

@@ -48,7 +48,8 @@ var summary = ofWorst("summary") + `{{ if gt (len .Alerts.Firing) 1 }} (and ` +
 	`{{ len (slice .Alerts.Firing 1) }} more){{ end }}`
 
 // firing lists the alerts that fire, the worst one first.
-var firing = worst + fmt.Sprintf(`{{ if .Alerts.Firing }}{{ $w.Annotations.summary }}{{ range $i, $alert := .Alerts.Firing }}`+
+var firing = worst + fmt.Sprintf(`{{ if .Alerts.Firing }}{{ $w.Annotations.summary }}`+
+	`{{ range $i, $alert := .Alerts.Firing }}`+
 	`{{ if and (lt $i %d) (ne $alert.Fingerprint $w.Fingerprint) }}`+"\n"+
 	`{{ $alert.Annotations.summary }}{{ end }}{{ end }}{{ else }}none{{ end }}`, maxListed)
 
@@ -158,6 +159,7 @@ func (t target) either(page, ticket string) string {
 	if t.severity == severityAlone {
 		pages = `and (` + pages + `) (ne .Labels.scope "operator")`
 	}
-	return `{{ $page := false }}{{ range or .Alerts.Firing .Alerts }}{{ if ` + pages + ` }}{{ $page = true }}{{ end }}` +
+	return `{{ $page := false }}{{ range or .Alerts.Firing .Alerts }}` +
+		`{{ if ` + pages + ` }}{{ $page = true }}{{ end }}` +
 		`{{ end }}{{ if $page }}` + page + `{{ else }}` + ticket + `{{ end }}`
 }

@@ -13,9 +13,9 @@ import (
 // leastShared is how many bytes a text has that is written once.
 const leastShared = 100
 
-// shareTexts writes long values that receivers have in common once, with an anchor, and then aliases of it. Receivers of
-// PagerDuty have the same texts, which would be most of a configuration. Alertmanager reads YAML with aliases, in every
-// version.
+// shareTexts writes long values that receivers have in common once, with an anchor, and then aliases of it. Receivers
+// of PagerDuty have the same texts, which would be most of a configuration. Alertmanager reads YAML with aliases, in
+// every version.
 func shareTexts(text []byte) ([]byte, error) {
 	var doc yamlv3.Node
 	if err := yamlv3.Unmarshal(text, &doc); err != nil {

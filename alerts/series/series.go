@@ -519,6 +519,13 @@ func Recorded() []Series {
 		{RecentRestarts, "gauge", append([]string{Cluster}, OfOperator(RestartReason)...),
 			"Restarts of the last 10 minutes, where there were some."},
 		{RulesEvaluated, "gauge", nil, "When slices, burn rates and alerts were evaluated."},
+	}, append(recordedBudgets(), recordedCritical()...)...)
+}
+
+// recordedBudgets returns those about error budgets.
+func recordedBudgets() []Series {
+	cluster := func() []string { return append([]string{Cluster}, OfOperator(SLI)...) }
+	return []Series{
 		{SLOBudgetLeft, "gauge", cluster(), "The part of the error budget that is left."},
 		{SlicesMissing, "gauge", []string{Cluster},
 			"The part of an hour's slices that never arrived, where some are missing, two hours after that hour."},
@@ -528,7 +535,7 @@ func Recorded() []Series {
 		{SLIBadBlamed, "gauge", cluster(), "Bad slices that a release or the whole cluster is blamed for."},
 		{SLOBudgetCluster, "gauge", cluster(),
 			"The part that failures left for which no release and no cluster was blamed, up to 0.05."},
-	}, recordedCritical()...)
+	}
 }
 
 // recordedCritical returns those that are recorded only if there is a critical operator.

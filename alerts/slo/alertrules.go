@@ -107,7 +107,8 @@ var installIdentity = []string{series.Cluster, series.OperatorNamespace, series.
 // none, and no window: there may be thousands of tickets, and Prometheus evaluates each annotation of each alert each
 // time.
 func (s Set) operatorAlert(severity, burning, burns, lately string) monitoringv1.Rule {
-	const rate = "its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast on cluster {{ $labels.cluster }}"
+	const rate = "its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
+		"on cluster {{ $labels.cluster }}"
 	summary, description := nameOfOperator+" burns "+rate, ratePersists
 	if severity == series.Page {
 		until := heldUntil(burns, lately, installIdentity...)

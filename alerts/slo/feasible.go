@@ -56,14 +56,16 @@ func Feasible(o Objective) []Finding {
 	}
 	if allowed := count(o.period()) * o.Target.Budget().Ratio(); allowed < float64(needed) {
 		out = append(out, Finding{o.SLI, "", true, fmt.Sprintf(
-			"%s: %s %% allows %s of %s, fewer than the %d that it takes to alert: the budget is always gone first; lower "+
-				"the target", o.SLI, o.Target, phrase.Count(int(math.Floor(allowed)), "bad minute"), duration(o.period()),
+			"%s: %s %% allows %s of %s, fewer than the %d that it takes to alert: the budget is always gone first; "+
+				"lower the target", o.SLI, o.Target, phrase.Count(int(math.Floor(allowed)), "bad minute"),
+			duration(o.period()),
 			needed)})
 	}
 	return out
 }
 
-// isConfirmed tells whether slices of an SLI can be confirmed, so that the fastest tier does not wait for Guard of them.
+// isConfirmed tells whether slices of an SLI can be confirmed, so that the fastest tier does not wait for Guard of
+// them.
 func isConfirmed(name string) bool {
 	return slices.ContainsFunc(SLIs(), func(s SLI) bool { return s.Name == name && s.before != "" })
 }

@@ -110,11 +110,12 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
 				"Operator "+nameOfOperator+", which objectives or a probe name, is expected on no cluster",
 				"There is no operator "+nameOfOperator+", which objectives or a probe name"),
-			"description": ofKnown("The SLI was measured fewer than 5 times in the last 15 minutes. The operator may be "+
-				"down without any other alert. Check that the agent runs and that Prometheus scrapes it. If this is an "+
-				"SLI of the operator's own, check that the metrics have the names that its definition uses.",
-				"Nothing is measured, and nothing else alerts about it. Its ManagedOperator selects no cluster, or none "+
-					"that it should run on now. Correct its selector, or delete the objectives and the EndpointProbe.",
+			"description": ofKnown("The SLI was measured fewer than 5 times in the last 15 minutes. The operator "+
+				"may be down without any other alert. Check that the agent runs and that Prometheus scrapes it. If "+
+				"this is an SLI of the operator's own, check that the metrics have the names that its definition uses.",
+				"Nothing is measured, and nothing else alerts about it. Its ManagedOperator selects no cluster, or "+
+					"none that it should run on now. Correct its selector, or delete the "+
+					"objectives and the EndpointProbe.",
 				"Nothing is measured, and nothing else alerts about it. The hub has no ManagedOperator of that name: "+
 					"correct the name in the objectives or in the EndpointProbe, or create the ManagedOperator."),
 		}, "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}")), absentFor))
@@ -158,8 +159,8 @@ func ofKnown(expected, unexpected, missing string) string {
 		return results(metric+"{"+matching(series.OperatorNamespace, series.Operator)+"}", series.OperatorNamespace,
 			series.Operator)
 	}
-	return fmt.Sprintf("{{ if or $labels.cluster (%s) }}%s{{ else if %s }}%s{{ else }}%s{{ end }}", found(known), expected,
-		found(series.OperatorReady), unexpected, missing)
+	return fmt.Sprintf("{{ if or $labels.cluster (%s) }}%s{{ else if %s }}%s{{ else }}%s{{ end }}", found(known),
+		expected, found(series.OperatorReady), unexpected, missing)
 }
 
 // ownMatcher selects the own SLIs of an operator with alerts, and the probes that it names, if it has

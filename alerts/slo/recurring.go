@@ -72,8 +72,8 @@ var (
 	again = " at least twice within " + duration(recurs) + "; held until " + endOfHold
 	// isHeld describes it.
 	isHeld = "The error budget burned too fast at least twice within " + duration(recurs) + ", and it does not now. " +
-		"Because this recurs, the page is held until " + endOfHold + ", and longer if it burns again, so that each time " +
-		"is not another page."
+		"Because this recurs, the page is held until " + endOfHold + ", and longer if it burns again, so that " +
+		"each time is not another page."
 )
 
 // endOfHold is a template of the time that heldUntil found.

@@ -46,10 +46,11 @@ func regrownReleases() []monitoringv1.Rule {
 		aggregate("max", versionLabels, failing), regrownBy)
 	// ReleaseRecovered has no other labels than those of a version, so that it takes no "by".
 	return []monitoringv1.Rule{
-		record(series.ReleaseRecovered, fmt.Sprintf("(\n  %[1]s\n  unless %[2]s %[3]s\n  or %[2]s %[4]s\n)\nand %[2]s %[5]s",
-			peak, on(versionLabels), failing, series.ReleaseRecovered, pagedReleases())),
-		record(series.ReleaseRegrown, fmt.Sprintf("count_values without () (%[1]q, %[2]s)\nor %[3]s (%[4]s and %[3]s %[5]s)",
-			series.RecoveredClusters, more, on(versionLabels), oneRegrown(), pagedReleases())),
+		record(series.ReleaseRecovered, fmt.Sprintf("(\n  %[1]s\n  unless %[2]s %[3]s\n  or %[2]s %[4]s\n)"+
+			"\nand %[2]s %[5]s", peak, on(versionLabels), failing, series.ReleaseRecovered, pagedReleases())),
+		record(series.ReleaseRegrown, fmt.Sprintf("count_values without () (%[1]q, %[2]s)\nor %[3]s "+
+			"(%[4]s and %[3]s %[5]s)", series.RecoveredClusters, more, on(versionLabels), oneRegrown(),
+			pagedReleases())),
 	}
 }
 

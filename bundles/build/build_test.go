@@ -754,8 +754,8 @@ func TestRolesThatTheOperatorBinds(t *testing.T) {
 		manifest                   bool
 	}{
 		"it may bind": {"clusterrolebindings", "permissions of the ClusterServiceVersion, and a manifest",
-			"also kept as manifests besides the permissions, since the operator may make bindings and could bind them by " +
-				"name: ClusterRole broker, ClusterRole manager", true},
+			"also kept as manifests besides the permissions, since the operator may make bindings and could bind " +
+				"them by name: ClusterRole broker, ClusterRole manager", true},
 		"it may not": {"clusterroles", "permissions of the ClusterServiceVersion",
 			"nothing else can bind these by name: ClusterRole broker, ClusterRole manager", false},
 	} {

@@ -23,8 +23,7 @@ func runtimeRules() []Rule {
 		ID: "runtime-cpu-request", Title: "A container requests no CPU", Severity: Warning,
 		Check: eachContainer(checkRequest(corev1.ResourceCPU)),
 		Why: "On a busy node the operator gets no time: it loses its lease, misses its probes and restarts, at the " +
-			"moment when it is " +
-			"needed. The validator of operator-framework/api accepts a request for memory only.",
+			"moment when it is needed. The validator of operator-framework/api accepts a request for memory only.",
 		Fix: "Request what the operator uses at rest, such as `cpu: 10m`. Leave the limit out, or well above.",
 	}, {
 		ID: "runtime-memory-request", Title: "A container requests no memory", Severity: Warning,
@@ -67,20 +66,24 @@ func runtimeRules() []Rule {
 		Fix: "Add a PodDisruptionBudget with `maxUnavailable: 1` that selects the Pods; OLM installs it with the " +
 			"bundle.",
 	}, {
-		ID: "runtime-service-account", Title: "A Deployment runs as a service account that nobody makes",
-		Severity: Error, Check: eachDeployment(checkAccount),
-		Why: "OLM makes the service accounts that `permissions` and `clusterPermissions` name, and no others. The " +
-			"Pods of a Deployment with another account are refused, and the installation never succeeds.",
-		Fix: "List the account in `permissions`, with `rules: []` if it needs no rights; or run the Deployment as " +
-			"another account.",
-	}, {
 		ID: "runtime-priority-class", Title: "The operator's Pods have no priority class", Severity: Info,
 		Check: eachDeployment(checkPriority),
 		Why: "When a node runs out of resources, Pods without a priority are evicted first, and the operator's " +
 			"resources are no longer reconciled.",
 		Fix: "Set `priorityClassName`: `system-cluster-critical` if the cluster cannot work without the operator, " +
 			"otherwise a class in the bundle.",
-	}}, securityRules())
+	}, accountRule()}, securityRules())
+}
+
+func accountRule() Rule {
+	return Rule{
+		ID: "runtime-service-account", Title: "A Deployment runs as a service account that nobody makes",
+		Severity: Error, Check: eachDeployment(checkAccount),
+		Why: "OLM makes the service accounts that `permissions` and `clusterPermissions` name, and no others. The " +
+			"Pods of a Deployment with another account are refused, and the installation never succeeds.",
+		Fix: "List the account in `permissions`, with `rules: []` if it needs no rights; or run the Deployment as " +
+			"another account.",
+	}
 }
 
 func securityRules() []Rule {

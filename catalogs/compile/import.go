@@ -131,10 +131,10 @@ func (d downgrade) outcome(l *ladder.Ladder, after *catalogs.Package, channel st
 		state = from + " stays in " + onlyIn(l, reached)
 		advice = "; block " + from + " if no cluster may get it"
 	}
-	switch next, nextOfLower := nextAbove(after, channel, d.from.Version), nextAbove(after, channel, d.to.Version); {
-	case next == "":
+	switch next := nextAbove(after, channel, d.from.Version); next {
+	case "":
 		return state + ", and clusters on it stay there until a version above it is added" + advice
-	case next == nextOfLower:
+	case nextAbove(after, channel, d.to.Version):
 		return fmt.Sprintf("%s, and clusters on %s or %s are upgraded to %s%s", state, from, to, next, advice)
 	default:
 		return fmt.Sprintf("%s, and clusters on it are upgraded to %s%s", state, next, advice)

@@ -177,8 +177,8 @@ func TestImportReportsDowngrades(t *testing.T) {
 			notes: []string{
 				"in channel stable of the catalog 2.6.2-hotfix1 is dangling: no version replaces it, since 2.6.3 " +
 					"replaces 2.6.2; in the ladder clusters on it are upgraded to 2.6.3",
-				"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix1, which is a pre-release and so a lower " +
-					"version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on 2.6.2 or " +
+				"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix1, which is a pre-release and so a " +
+					"lower version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on 2.6.2 or " +
 					"2.6.2-hotfix1 are upgraded to 2.6.3"},
 			channel: "stable",
 			paths:   map[string]string{"2.6.1": "2.6.2-hotfix1 2.6.3", "2.6.2-hotfix1": "2.6.3", "2.6.2": "2.6.3"},
@@ -198,11 +198,11 @@ func TestImportReportsDowngrades(t *testing.T) {
 					"replaces 2.6.2; in the ladder clusters on it are upgraded to 2.6.3",
 				"in channel stable of the catalog 2.6.2-hotfix1 is dangling: no version replaces it, since " +
 					"2.6.2-hotfix2 replaces 2.6.2; in the ladder clusters on it are upgraded to 2.6.2-hotfix2",
-				"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix1, which is a pre-release and so a lower " +
-					"version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on it are upgraded to " +
-					"2.6.3",
-				"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix2, which is a pre-release and so a lower " +
-					"version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on 2.6.2 or " +
+				"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix1, which is a pre-release and so a " +
+					"lower version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on it are " +
+					"upgraded to 2.6.3",
+				"in channel stable the catalog replaces 2.6.2 by 2.6.2-hotfix2, which is a pre-release and so a " +
+					"lower version, and a ladder has no downgrades: 2.6.2 is retired, and clusters on 2.6.2 or " +
 					"2.6.2-hotfix2 are upgraded to 2.6.3"},
 			channel: "stable",
 			paths: map[string]string{"2.6.1": "2.6.2-hotfix1 2.6.2-hotfix2 2.6.3", "2.6.2": "2.6.3",
@@ -231,9 +231,9 @@ func TestImportReportsDowngrades(t *testing.T) {
 			graph: "alpha 1.0.0\nalpha 1.2.0 1.0.0\nstable 1.0.0\nstable 1.2.0 1.0.0\n" +
 				"stable 1.1.0 1.2.0",
 			notes: []string{
-				"in channel stable the catalog replaces 1.2.0 by 1.1.0, which is a lower version, and a ladder has no " +
-					"downgrades: 1.2.0 stays in channel alpha only, and clusters on it stay there until a version " +
-					"above it is added; block 1.2.0 if no cluster may get it",
+				"in channel stable the catalog replaces 1.2.0 by 1.1.0, which is a lower version, and a ladder " +
+					"has no downgrades: 1.2.0 stays in channel alpha only, and clusters on it stay there until a " +
+					"version above it is added; block 1.2.0 if no cluster may get it",
 				"channel alpha will offer 1.1.0 as well, since a higher channel does"},
 			channel: "stable", paths: map[string]string{"1.0.0": "1.1.0", "1.1.0": "", "1.2.0": ""},
 		},

@@ -49,8 +49,9 @@ func newRevocation(t *testing.T) *revocation {
 				return err
 			}
 			account := agentAccount()
-			if c.Get(ctx, client.ObjectKeyFromObject(account), account) != nil || account.UID != "" {
-				return nil
+			err := c.Get(ctx, client.ObjectKeyFromObject(account), account)
+			if err != nil || account.UID != "" {
+				return client.IgnoreNotFound(err)
 			}
 			made++ // an API server gives each object another UID
 			account.UID = types.UID(fmt.Sprint("account-", made))

@@ -17,8 +17,8 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
-// redo has OLM carry out again the steps of an InstallPlan for a CSV. The cache has no manifests, which OLM needs, so only
-// what differs is written.
+// redo has OLM carry out again the steps of an InstallPlan for a CSV. The cache has no manifests, which OLM needs, so
+// only what differs is written.
 func (e *Engine) redo(ctx context.Context, install *v1alpha1.OperatorInstall, a plan.Action) error {
 	live := &operatorsv1alpha1.InstallPlan{}
 	key := client.ObjectKeyFromObject(objectFor(install, a))
@@ -42,8 +42,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// redone returns the patch that sets the steps of an InstallPlan for a CSV back to where OLM carries them out. A plan has
-// more kinds than the agent may write; OLM makes them as the bundle has them, and belonging to the CSV. An older
+// redone returns the patch that sets the steps of an InstallPlan for a CSV back to where OLM carries them out. A plan
+// has more kinds than the agent may write; OLM makes them as the bundle has them, and belonging to the CSV. An older
 // definition would prune what custom resources have (olm.md, fact 8).
 func redone(p *operatorsv1alpha1.InstallPlan, csv string) []operation {
 	patch := []operation{

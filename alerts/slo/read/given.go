@@ -74,8 +74,8 @@ func (g *Given) Unknown(all slo.Set) []string {
 	missing := func(what string, id types.NamespacedName) {
 		if len(g.Operators) > 0 && !slices.Contains(g.Operators, id) {
 			out = append(out, fmt.Sprintf("%s: there is no ManagedOperator %s%s; "+
-				"correct the name, or create it: until then the alert BellwetherSLIAbsent says that it is missing", what, id,
-				g.near(id)))
+				"correct the name, or create it: until then the alert BellwetherSLIAbsent says that it is missing",
+				what, id, g.near(id)))
 		}
 	}
 	for _, op := range all.Operators {
@@ -114,6 +114,6 @@ func (g *Given) unknownProbe(op slo.Operator, sli string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("%s: %s: there is no EndpointProbe %q of the operator, and no such service; correct the name, or "+
-		"create it: until then the alert BellwetherSLIAbsent says that it is missing", op.ID(), sli, name)
+	return fmt.Sprintf("%s: %s: there is no EndpointProbe %q of the operator, and no such service; correct the name, "+
+		"or create it: until then the alert BellwetherSLIAbsent says that it is missing", op.ID(), sli, name)
 }

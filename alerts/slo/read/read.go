@@ -55,8 +55,8 @@ type Report struct {
 
 // File adds the objectives of a file to a set. A file has one or more YAML
 // documents; the format of each one follows from what it says of itself: version
-// (sloth) or apiVersion. ManagedOperators and EndpointProbes in it only tell what exists. Operators are in the given namespace, unless an
-// OperatorSLO has one, or a service is written as NAMESPACE/NAME.
+// (sloth) or apiVersion. ManagedOperators and EndpointProbes in it only tell what exists. Operators are in the given
+// namespace, unless an OperatorSLO has one, or a service is written as NAMESPACE/NAME.
 //
 // An SLO that cannot be read is left out and does not affect the others: the report
 // has an error for each of them. The other error is about the whole

@@ -66,9 +66,9 @@ func (d *decision) withdraw(in Input) *finding {
 		message: fmt.Sprintf("The upgrade of %s was withdrawn, so the agent has OLM resume that version.", before.Name)}
 }
 
-// giveBack has OLM make what the CSV before brought as that had it, and give it to that CSV. The plan of the upgrade gave
-// what both bring to the new CSV alone, with which it would be deleted (olm.md, fact 26). It returns nil when that is
-// done, or cannot be: the upgrade is withdrawn in any case.
+// giveBack has OLM make what the CSV before brought as that had it, and give it to that CSV. The plan of the upgrade
+// gave what both bring to the new CSV alone, with which it would be deleted (olm.md, fact 26). It returns nil when that
+// is done, or cannot be: the upgrade is withdrawn in any case.
 func (d *decision) giveBack(in Input, before, csv CSV) *finding {
 	p := in.Cluster.CarriedOut(before.Name)
 	if p == nil || csv.Deleting {
@@ -98,7 +98,8 @@ func (d *decision) giveBack(in Input, before, csv CSV) *finding {
 			"keeps what it brought.", csv.Name, p.Name, before.Name)}
 }
 
-// CarriedOut returns the newest plan for a CSV that OLM has carried out, or does so or failed to; nil where there is none.
+// CarriedOut returns the newest plan for a CSV that OLM has carried out, or does so or failed to; nil where there is
+// none.
 func (c Cluster) CarriedOut(csv string) *InstallPlan {
 	var newest *InstallPlan
 	for i, p := range c.InstallPlans {

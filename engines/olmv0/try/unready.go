@@ -41,16 +41,23 @@ func unready(deployments []appsv1.Deployment, pods []corev1.Pod) []string {
 			}
 		}
 	}
-	for _, p := range pods {
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				out = append(out, fmt.Sprintf("Pod %s is not scheduled: %s", p.Name, c.Message))
-			}
+	for i := range pods {
+		out = append(out, waits(&pods[i])...)
+	}
+	return out
+}
+
+// waits says what keeps a Pod from running.
+func waits(p *corev1.Pod) []string {
+	var out []string
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			out = append(out, fmt.Sprintf("Pod %s is not scheduled: %s", p.Name, c.Message))
 		}
-		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-			if reason := waitsFor(s); reason != "" {
-				out = append(out, fmt.Sprintf("container %s of Pod %s does not run: %s", s.Name, p.Name, reason))
-			}
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if reason := waitsFor(s); reason != "" {
+			out = append(out, fmt.Sprintf("container %s of Pod %s does not run: %s", s.Name, p.Name, reason))
 		}
 	}
 	return out

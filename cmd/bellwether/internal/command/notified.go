@@ -6,6 +6,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,21 +61,18 @@ func (a *Env) assignedPolicies(ctx context.Context) ([]paging.Policy, error) {
 // asNotified sets of each firing alert as what people are notified of it, where that is not what its rule says.
 func (a *Env) asNotified(ctx context.Context, report *budgets.Report) {
 	var notified func(map[string]string) string
-	for _, list := range [][]budgets.Budget{report.Objectives, report.Clusters} {
-		for i := range list {
-			b := &list[i]
-			for j := range b.Firing {
-				alert := &b.Firing[j]
-				if alert.Severity != series.Page || alert.Scope != series.ScopeOperator {
-					continue // it is what its rule says
-				}
-				if notified == nil {
-					notified = a.Notified(ctx)
-				}
-				if kind := notified(map[string]string{series.Severity: alert.Severity, series.Scope: alert.Scope,
-					series.OperatorNamespace: b.Namespace, series.Operator: b.Operator}); kind != alert.Severity {
-					alert.Notified = kind
-				}
+	for _, b := range slices.Concat(report.Objectives, report.Clusters) {
+		for i := range b.Firing {
+			alert := &b.Firing[i]
+			if alert.Severity != series.Page || alert.Scope != series.ScopeOperator {
+				continue // it is what its rule says
+			}
+			if notified == nil {
+				notified = a.Notified(ctx)
+			}
+			if kind := notified(map[string]string{series.Severity: alert.Severity, series.Scope: alert.Scope,
+				series.OperatorNamespace: b.Namespace, series.Operator: b.Operator}); kind != alert.Severity {
+				alert.Notified = kind
 			}
 		}
 	}
