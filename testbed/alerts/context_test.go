@@ -165,7 +165,8 @@ var releaseStories = map[string]releaseStory{
 			`version="1.1.0",release="r"}`, fmt.Sprintf("1x%d", outageTo)}},
 		says: says("version 1.1.0 on 1 cluster", 1, "c0", "rollout", "fleet/echo-2", "wave", "canary",
 			"change", "1.1.0, started 2026-11-22 18:34 UTC", "look", "bellwether rollout get echo-2 -n fleet",
-			"description", "A wave of the rollout was judged failed. At this rate the error budget is gone before its period "+
+			"description", "A wave of the rollout was judged failed. At this rate the error budget is gone before "+
+				"its period "+
 				"is over."),
 	},
 	"a rollout that ended more than a day ago": {
@@ -270,12 +271,13 @@ func TestAlertSaysWhatFailsOnACluster(t *testing.T) {
 				}}}}}})
 }
 
-// TestFirstPageNamesAllClusters reads a page about a release in the minute in which it begins: one cluster burns its budget,
-// and another one has just been confirmed.
+// TestFirstPageNamesAllClusters reads a page about a release in the minute in which it begins: one cluster burns its
+// budget, and another one has just been confirmed.
 func TestFirstPageNamesAllClusters(t *testing.T) {
 	t.Parallel()
 	const read = 62
-	story := releaseStory{version: "1.0.0", says: says("version 1.0.0 on 2 clusters", 2, "c0, c1")}.test("the first minute")
+	story := releaseStory{version: "1.0.0", says: says("version 1.0.0 on 2 clusters", 2, "c0, c1")}.
+		test("the first minute")
 	fleet := fleet{minutes: read + 1, installs: clusters(2, func(i int, in *install) {
 		in.onlyCSV, in.bad = true, failing("csv", span{60 + i, read + 1})
 	})}

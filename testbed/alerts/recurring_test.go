@@ -141,9 +141,9 @@ func TestHeldPagesSaySo(t *testing.T) {
 		return out
 	}
 	held := func(until string) string {
-		return "The error budget burned too fast at least twice within 6h, and it does not now. Because this recurs, the " +
-			"page is held until 1970-01-01 " + until + " UTC, and longer if it burns again, so that each time is not " +
-			"another page."
+		return "The error budget burned too fast at least twice within 6h, and it does not now. Because this " +
+			"recurs, the page is held until 1970-01-01 " + until + " UTC, and longer if it burns again, so that " +
+			"each time is not another page."
 	}
 	for name, story := range map[string]heldStory{
 		"an operator on one cluster": {bad: 1, minute: 190, clusters: 3, alert: slo.AlertOperator,
@@ -171,7 +171,8 @@ func TestHeldPagesSaySo(t *testing.T) {
 				}
 			})}
 			run(t, onlyCSV, testCase{Name: name, Series: f.series(), Alerts: []testAlert{{
-				At: fmt.Sprintf("%dm", story.minute), Alert: story.alert, Alerts: []testFired{{story.labels, story.says}}}}})
+				At: fmt.Sprintf("%dm", story.minute), Alert: story.alert,
+				Alerts: []testFired{{story.labels, story.says}}}}})
 		})
 	}
 }

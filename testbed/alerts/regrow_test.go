@@ -142,7 +142,8 @@ func TestTwoSeriesOfARegrownVersion(t *testing.T) {
 	page := `count(group by (sli) (ALERTS{alertname="BellwetherReleaseSLOBurn",alertstate="firing"}))`
 	var moments []testExpr
 	for minute := 80; minute < 100; minute += 4 {
-		moments = append(moments, testExpr{Expr: page, At: fmt.Sprintf("%dm", minute), Samples: []testSample{{"{}", 1}}})
+		moments = append(moments, testExpr{Expr: page, At: fmt.Sprintf("%dm", minute),
+			Samples: []testSample{{"{}", 1}}})
 	}
 	run(t, onlyCSV, testCase{Name: "two series", Exprs: moments,
 		Series: append(regrown(2, []span{{60, 70}}, []span{{80, 110}}).series(), testInput{

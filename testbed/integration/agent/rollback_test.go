@@ -211,8 +211,8 @@ func (h *harness) common(version string) []object {
 	return objects
 }
 
-// keeps checks that what common returns is there as of a version, and belongs to its CSV where it belongs to any: what a
-// bundle brings of rights has no owner. It returns the UIDs.
+// keeps checks that what common returns is there as of a version, and belongs to its CSV where it belongs to any: what
+// a bundle brings of rights has no owner. It returns the UIDs.
 func (h *harness) keeps(version string) []types.UID {
 	h.t.Helper()
 	var uids []types.UID
