@@ -166,8 +166,7 @@ var releaseStories = map[string]releaseStory{
 		says: says("version 1.1.0 on 1 cluster", 1, "c0", "rollout", "fleet/echo-2", "wave", "canary",
 			"change", "1.1.0, started 2026-11-22 18:34 UTC", "look", "bellwether rollout get echo-2 -n fleet",
 			"description", "A wave of the rollout was judged failed. At this rate the error budget is gone before "+
-				"its period "+
-				"is over."),
+				"its period is over."),
 	},
 	"a rollout that ended more than a day ago": {
 		clusters: 2, version: "1.1.0", rollouts: []rolledOut{first, upgrade.with(isNewest)},

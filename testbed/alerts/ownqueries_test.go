@@ -214,19 +214,16 @@ func TestAbsentSaysWhatIsMissing(t *testing.T) {
 	run(t, set, testCase{Name: "what is missing", Series: series, Alerts: []testAlert{{At: "59m",
 		Alert: slo.AlertSLIAbsent, Alerts: []testFired{
 			fired("echo", "No data for csv of fleet/echo on cluster c", "The SLI was measured fewer than 5 times "+
-				"in the last "+
-				"15 minutes. The operator may be down without any other alert. Check that the agent runs and that "+
-				"Prometheus "+
-				"scrapes it. If this is an SLI of the operator's own, check that the metrics have the names that its "+
+				"in the last 15 minutes. The operator may be down without any other alert. Check that the agent "+
+				"runs and that Prometheus scrapes it. If this is an SLI of the operator's own, check that the "+
+				"metrics have the names that its "+
 				"definition uses.", "cluster", "c", "sli", "csv", "slo", "fleet/echo/csv"),
 			fired("idle", "Operator fleet/idle, which objectives or a probe name, is expected on no "+
 				"cluster", "Nothing is "+
 				"measured, and nothing else alerts about it. Its ManagedOperator selects no cluster, or none that "+
-				"it should "+
-				"run on now. Correct its selector, or delete the objectives and the EndpointProbe."),
+				"it should run on now. Correct its selector, or delete the objectives and the EndpointProbe."),
 			fired("ledgr", "There is no operator fleet/ledgr, which objectives or a probe name", "Nothing is "+
-				"measured, and "+
-				"nothing else alerts about it. The hub has no ManagedOperator of that name: correct the name in the "+
-				"objectives or in the EndpointProbe, or create the ManagedOperator."),
+				"measured, and nothing else alerts about it. The hub has no ManagedOperator of that name: correct "+
+				"the name in the objectives or in the EndpointProbe, or create the ManagedOperator."),
 		}}}})
 }
