@@ -150,6 +150,7 @@ func TestHubPodTakesNoCredentials(t *testing.T) {
 		"/serviceaccounts bellwether-agent everybody":        "get list patch watch",
 		"/serviceaccounts/token bellwether-agent everybody":  "create",
 		"authentication.k8s.io/selfsubjectreviews everybody": "create",
+		"certificates.k8s.io/clustertrustbundles everybody":  "get list watch",
 	}
 	if diff := cmp.Diff(want, least(allowed(t, hub, questions))); diff != "" {
 		t.Errorf("what the hub may do, after %d questions (-want +got):\n%s", len(questions), diff)
