@@ -6,7 +6,6 @@ package interrupt
 import (
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,32 +32,27 @@ func TestSignals(t *testing.T) {
 		"SIGTERM and an interrupt": {Options{Grace: 1}, []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}, []any{143}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ends := make(chan any, 4)
-				tc.options.Say = func() { ends <- Word }
-				tc.options.Exit = func(code int) { ends <- code }
-				s := Watch(tc.options)
-				for i, signal := range tc.signals {
-					s.caught <- signal
-					if i == 0 {
-						<-s.Context().Done()
-					}
+			ends := make(chan any, 4)
+			tc.options.Say = func() { ends <- Word }
+			tc.options.Exit = func(code int) { ends <- code }
+			s := Watch(tc.options)
+			for i, signal := range tc.signals {
+				s.caught <- signal
+				if i == 0 {
+					<-s.Context().Done()
 				}
-				time.Sleep(time.Minute) // of fake time: longer than the short grace
-				synctest.Wait()
-				s.Stop()
-				close(ends)
-				var got []any
-				for end := range ends {
-					got = append(got, end)
-				}
-				if diff := cmp.Diff(tc.ends, got); diff != "" {
-					t.Errorf("it ends with (-want +got):\n%s", diff)
-				}
-				if want := tc.signals[0] == syscall.SIGINT; s.Interrupted() != want {
-					t.Errorf("interrupted is %v", !want)
-				}
-			})
+			}
+			var got []any
+			for range tc.ends {
+				got = append(got, <-ends)
+			}
+			s.Stop()
+			if diff := cmp.Diff(tc.ends, got); diff != "" || len(ends) > 0 {
+				t.Errorf("it ends with (-want +got), and %d more:\n%s", len(ends), diff)
+			}
+			if want := tc.signals[0] == syscall.SIGINT; s.Interrupted() != want {
+				t.Errorf("interrupted is %v", !want)
+			}
 		})
 	}
 }
