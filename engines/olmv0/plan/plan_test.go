@@ -736,7 +736,7 @@ func TestNext(t *testing.T) {
 				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
 				in.Cluster.Unserved = []string{"echo"}
 			}),
-			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+			want{Reason: v1alpha1.ReasonObjectsLost, Stalled: true, Failing: v1alpha1.ConditionInstalled},
 		},
 		"a definition is not there yet": {
 			with(running("Installing"), func(in *Input) { in.Cluster.Undefined = []string{"things.example.com"} }),

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
@@ -133,18 +134,23 @@ func changedPlan(t *testing.T, c *cluster.Cluster) {
 	h := start(t, c, "away-changed").of(t, "changed")
 	pin := h.pin(line("1.0.0", "1.1.0")...)
 	_, p := h.planWithoutAgent(pin)
-	for _, step := range p.Status.Plan {
-		if step.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
-			continue
+	h.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // OLM writes it too
+		if err := h.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err
 		}
-		csv := &operatorsv1alpha1.ClusterServiceVersion{}
-		h.must(json.Unmarshal([]byte(step.Resource.Manifest), csv))
-		metav1.SetMetaDataAnnotation(&csv.ObjectMeta, "example.com/changed", "yes")
-		text, err := json.Marshal(csv)
-		h.must(err)
-		step.Resource.Manifest = string(text)
-	}
-	h.must(h.Status().Update(t.Context(), p))
+		for _, step := range p.Status.Plan {
+			if step.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
+				continue
+			}
+			csv := &operatorsv1alpha1.ClusterServiceVersion{}
+			h.must(json.Unmarshal([]byte(step.Resource.Manifest), csv))
+			metav1.SetMetaDataAnnotation(&csv.ObjectMeta, "example.com/changed", "yes")
+			text, err := json.Marshal(csv)
+			h.must(err)
+			step.Resource.Manifest = string(text)
+		}
+		return h.Status().Update(t.Context(), p)
+	}))
 
 	h.to(pin, "1.1.0")
 	h.startAgent()
