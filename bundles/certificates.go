@@ -31,6 +31,12 @@ const (
 // in it.
 var olmVolumes = []string{"webhook-cert", "apiservice-cert"}
 
+// WebhookService is the name of the Service that OLM makes for a webhook (ServiceName in
+// pkg/controller/install/certresources.go of OLM v0.46).
+func WebhookService(w operatorsv1alpha1.WebhookDescription) string {
+	return w.DomainName() + "-service"
+}
+
 // OwnCertificate is a sign that an operator serves its webhooks with a certificate that is not OLM's. OLM writes the CA
 // of its certificate into the webhook configurations, so the API server trusts no other.
 type OwnCertificate struct {

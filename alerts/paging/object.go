@@ -148,8 +148,7 @@ func (p Policy) objectReceiver(t target) monitoring.Receiver {
 func objectPagerDuty(r *v1alpha1.PagerDutyReceiver, t target) monitoring.PagerDutyConfig {
 	out := monitoring.PagerDutyConfig{RoutingKey: selector(r.RoutingKey), SendResolved: ptr.To(true),
 		Description: ptr.To(t.incidentTitle()), Severity: ptr.To(t.severity), Class: ptr.To(class),
-		Component: ptr.To(component),
-		Group:     ptr.To(groupName), Source: ptr.To(source), Client: ptr.To(client),
+		Component: ptr.To(component), Group: ptr.To(groupName), Source: ptr.To(source), Client: ptr.To(client),
 		ClientURL: ptr.To(ofWorst("dashboard_url"))}
 	if r.URL != "" {
 		out.URL = ptr.To(monitoring.URL(r.URL))

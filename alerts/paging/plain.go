@@ -220,9 +220,8 @@ func (p Policy) plainReceiver(t target, folder string) plainReceiver {
 
 func plainPagerDutyOf(r *v1alpha1.PagerDutyReceiver, file string, t target) plainPagerDuty {
 	out := plainPagerDuty{RoutingKeyFile: file, URL: r.URL, Description: t.incidentTitle(), Severity: t.severity,
-		Class:     class,
-		Component: component, Group: groupName, Source: source, Client: client, ClientURL: ofWorst("dashboard_url"),
-		Details: map[string]string{}}
+		Class: class, Component: component, Group: groupName, Source: source, Client: client,
+		ClientURL: ofWorst("dashboard_url"), Details: map[string]string{}}
 	for _, d := range details() {
 		out.Details[d.name] = d.text
 	}

@@ -58,8 +58,7 @@ func Feasible(o Objective) []Finding {
 		out = append(out, Finding{o.SLI, "", true, fmt.Sprintf(
 			"%s: %s %% allows %s of %s, fewer than the %d that it takes to alert: the budget is always gone first; "+
 				"lower the target", o.SLI, o.Target, phrase.Count(int(math.Floor(allowed)), "bad minute"),
-			duration(o.period()),
-			needed)})
+			duration(o.period()), needed)})
 	}
 	return out
 }

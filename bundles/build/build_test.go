@@ -461,10 +461,11 @@ func TestRolesInAllNamespaces(t *testing.T) {
 		modes []operatorsv1alpha1.InstallModeType
 		warns bool
 	}{
-		"by default":    {join(deployment, own), nil, true},
-		"OwnNamespace":  {join(deployment, own), ownNamespace, false},
-		"no role":       {deployment, nil, false},
-		"a ClusterRole": {join(deployment, own, strings.ReplaceAll(own, "kind: Role", "kind: ClusterRole")), nil, false},
+		"by default":   {join(deployment, own), nil, true},
+		"OwnNamespace": {join(deployment, own), ownNamespace, false},
+		"no role":      {deployment, nil, false},
+		"a ClusterRole": {join(deployment, own, strings.ReplaceAll(own, "kind: Role", "kind: ClusterRole")), nil,
+			false},
 	} {
 		r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(test.text)}},
 			build.Options{Package: "p", Version: "1.0.0", About: build.About{InstallModes: test.modes}})
@@ -499,17 +500,8 @@ subjects: [{kind: ServiceAccount, name: sa, namespace: release}]
 
 // OLM waits until the last listed version of a CRD is served: ECK's CRDs end with a version that is not.
 func TestUnservedVersionIsNotOwned(t *testing.T) {
-	definition := `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: things.example.com}
-spec:
-  group: example.com
-  names: {kind: Thing, listKind: ThingList, plural: things, singular: thing}
-  scope: Namespaced
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
-  - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
-`
+	definition := definitionOf("Thing") +
+		"  - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}\n"
 	r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, definition))}},
 		build.Options{Package: "p", Version: "1.0.0"})
 	if err != nil {
@@ -790,16 +782,7 @@ func TestRolesThatTheOperatorBinds(t *testing.T) {
 
 // A custom resource that a Deployment names has to exist, and a bundle cannot carry it.
 func TestNamedCustomResources(t *testing.T) {
-	const things = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: configs.example.com}
-spec:
-  group: example.com
-  names: {kind: Config, plural: configs, singular: config, listKind: ConfigList}
-  scope: Namespaced
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
----
+	things := definitionOf("Config") + `---
 apiVersion: example.com/v1
 kind: Config
 metadata: {name: default-configuration, namespace: ns}
@@ -868,17 +851,8 @@ func TestAccount(t *testing.T) {
 
 // kubebuilder writes a sample for each version of an API, under one name.
 func TestSamplesOfTwoVersions(t *testing.T) {
-	const definition = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: configs.example.com}
-spec:
-  group: example.com
-  names: {kind: Config, plural: configs, singular: config, listKind: ConfigList}
-  scope: Namespaced
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
-  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
-`
+	definition := definitionOf("Config") +
+		"  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n"
 	sample := func(version string) string {
 		return "apiVersion: example.com/" + version + "\nkind: Config\nmetadata: {name: sample}\n"
 	}
@@ -920,4 +894,20 @@ func TestLocate(t *testing.T) {
 	if got := build.Locate(documents, "ClusterRole", "viewer"); got != 0 {
 		t.Errorf("an object of another kind is at line %d", got)
 	}
+}
+
+// definitionOf is the CustomResourceDefinition of a kind in example.com with the version v1. It ends with the list of
+// versions, so that others can follow.
+func definitionOf(kind string) string {
+	return strings.NewReplacer("Thing", kind, "thing", strings.ToLower(kind)).Replace(
+		`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+`)
 }

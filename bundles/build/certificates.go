@@ -202,7 +202,7 @@ func (a *assembly) replaced(c certificates) replaced {
 	}
 	for name, deployment := range a.answeredBy {
 		webhook := operatorsv1alpha1.WebhookDescription{DeploymentName: deployment}
-		if service := webhook.DomainName() + "-service"; service != name {
+		if service := bundles.WebhookService(webhook); service != name {
 			out[[2]string{kindService, name}] = fmt.Sprintf("%s %s; the webhooks are behind %s %s, which OLM makes, "+
 				"and its certificate is for that name", kindService, name, kindService, service)
 		}

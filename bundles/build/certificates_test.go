@@ -172,16 +172,7 @@ func TestCertificatesOfMetrics(t *testing.T) {
 
 // Kinds that webhooks are called for, or whose status the operator writes, have to come from somewhere.
 func TestUndefinedKinds(t *testing.T) {
-	const definition = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: things.example.com}
-spec:
-  group: example.com
-  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
-  scope: Namespaced
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
-`
+	definition := definitionOf("Thing")
 	writes := func(group, resources string) string {
 		return rulesOf("{apiGroups: [" + group + "], resources: [" + resources + "], verbs: [update]}")
 	}

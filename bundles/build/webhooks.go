@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 // webhook is what the three kinds of webhooks have in common: who answers, and what OLM cannot say.
@@ -217,7 +219,7 @@ func conversionReference(c *apiextensionsv1.WebhookClientConfig) *serviceReferen
 func (a *assembly) placeServices(webhooks []operatorsv1alpha1.WebhookDescription) {
 	made := map[string]bool{}
 	for _, w := range webhooks {
-		made[w.DomainName()+"-service"] = true
+		made[bundles.WebhookService(w)] = true
 	}
 	for _, s := range a.objects.services {
 		if made[s.GetName()] {

@@ -193,7 +193,7 @@ func (c container) serviceIn(text string) string {
 		if slices.ContainsFunc(c.bundle.Objects,
 			func(o *bundles.Object) bool { return o.GetKind() == "Service" && o.GetName() == n.Name }) ||
 			slices.ContainsFunc(c.bundle.CSV.Spec.WebhookDefinitions,
-				func(w operatorsv1alpha1.WebhookDescription) bool { return w.DomainName()+"-service" == n.Name }) {
+				func(w operatorsv1alpha1.WebhookDescription) bool { return bundles.WebhookService(w) == n.Name }) {
 			return n.Name
 		}
 	}

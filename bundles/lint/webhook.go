@@ -64,8 +64,7 @@ func webhookRules() []Rule {
 		Severity: Error, Check: eachWebhook(checkConversionWebhook),
 		Why: "OLM writes the webhook into the CustomResourceDefinitions that it names. Where one is not in the " +
 			"bundle, keeps unknown fields, or the webhook accepts no version of ConversionReview that the API server " +
-			"knows (`v1` and `v1beta1`), " +
-			"the ClusterServiceVersion fails.",
+			"knows (`v1` and `v1beta1`), the ClusterServiceVersion fails.",
 		Fix: "Name CustomResourceDefinitions of the bundle in `conversionCRDs`, with `preserveUnknownFields: false`, " +
 			"and `v1` or `v1beta1`, whichever the webhook accepts, in `admissionReviewVersions`.",
 	}, {

@@ -31,19 +31,23 @@ type absence struct {
 func (a *absences) observe(cluster string, isNew bool, now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last, known := a.seen[cluster]
-	if !known && isNew {
+	if _, known := a.seen[cluster]; !known && isNew {
 		return time.Time{}
 	}
-	if !known {
-		last.since = now
+	return a.note(cluster, false, now)
+}
+
+// note remembers an absence, and returns since when it is known. The caller has the lock.
+func (a *absences) note(cluster string, released bool, now time.Time) time.Time {
+	since := now
+	if last, known := a.seen[cluster]; known {
+		since = last.since
 	}
-	last.released = false
 	if a.seen == nil {
 		a.seen = map[string]absence{}
 	}
-	a.seen[cluster] = last
-	return last.since
+	a.seen[cluster] = absence{since, released}
+	return since
 }
 
 // forget notes that a ServiceAccount is there.
@@ -58,15 +62,7 @@ func (a *absences) forget(cluster string) {
 func (a *absences) release(cluster string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last, known := a.seen[cluster]
-	if !known {
-		last.since = now
-	}
-	last.released = true
-	if a.seen == nil {
-		a.seen = map[string]absence{}
-	}
-	a.seen[cluster] = last
+	a.note(cluster, true, now)
 	maps.DeleteFunc(a.seen, func(_ string, s absence) bool {
 		return s.released && now.Sub(s.since) >= plan.AccountPause
 	})
