@@ -48,6 +48,7 @@ var granted = map[string]string{
 	"/serviceaccounts/token bellwether-agent":                 "create",
 	"/configmaps kube-root-ca.crt":                            "get",
 	"bellwether.dev/fleetfreezes everybody":                   "get list watch",
+	"certificates.k8s.io/clustertrustbundles everybody":       "get list watch", // since Kubernetes 1.37
 	"authentication.k8s.io/selfsubjectreviews everybody":      "create",
 	"authorization.k8s.io/selfsubjectaccessreviews everybody": "create",
 	"authorization.k8s.io/selfsubjectrulesreviews everybody":  "create",

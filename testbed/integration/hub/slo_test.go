@@ -381,13 +381,17 @@ func TestSLOObjects(t *testing.T) {
 	w.change(t, own, func() { own.Spec.Team = "platform" })
 	w.written("ConfigMap/bellwether-slo.rules.yaml")
 
-	// Without a person's object there is the default again, and without operators no rules.
+	// Without a person's object there is the default again. The rules stay as long as an object names an operator,
+	// also one that does not exist: an alert says so.
 	must(t, w.Delete(t.Context(), own))
 	must(t, w.Delete(t.Context(), second))
 	w.condition("echo", v1alpha1.ConditionReady, "True Succeeded")
 	must(t, w.Delete(t.Context(), install))
 	must(t, w.Delete(t.Context(), echo))
 	w.gone(t, w.slo("echo"))
+	w.condition("nobody", v1alpha1.ConditionReady, "False OperatorNotFound")
+	w.written("ConfigMap/bellwether-slo.rules.yaml")
+	must(t, w.Delete(t.Context(), nobody))
 	w.written()
 }
 
