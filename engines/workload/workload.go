@@ -211,6 +211,19 @@ func probe(p *corev1.Probe) string {
 	}
 }
 
+// Text words a problem, such as "CrashLoopBackOff of container manager: it ended with exit code 1: Error". It has no full
+// stop at its end.
+func Text(p v1alpha1.WorkloadProblem) string {
+	text := p.Reason
+	if p.Container != "" {
+		text += " of container " + p.Container
+	}
+	if p.Message != "" {
+		text += ": " + strings.TrimSuffix(p.Message, ".")
+	}
+	return text
+}
+
 // Describe returns a reason with its message, which is cut at 200 characters: that of a container may be a log.
 func Describe(reason, message string) string {
 	message = phrase.Truncate(phrase.OneLine(message), maxTermination)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/engines/workload"
 )
 
 // Next decides one pass. An admitted install goes through four stages, each
@@ -250,15 +251,7 @@ func (d Deployment) why() string {
 	if len(d.Problems) == 0 {
 		return ""
 	}
-	p := d.Problems[0]
-	text := ": " + p.Reason
-	if p.Container != "" {
-		text += " of container " + p.Container
-	}
-	if p.Message != "" {
-		text += ": " + strings.TrimSuffix(p.Message, ".")
-	}
-	return text
+	return ": " + workload.Text(d.Problems[0])
 }
 
 // expectedReplicas are those that the bundle asks for: one where that is not

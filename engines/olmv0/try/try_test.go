@@ -241,30 +241,26 @@ func TestCSVMessage(t *testing.T) {
 
 // OLM only says that a Deployment is not available.
 func TestUnready(t *testing.T) {
-	deployment := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "webhook"}}
-	deployment.Status.Conditions = []appsv1.DeploymentCondition{
+	of := func(name string) map[string]string { return map[string]string{"app": name} }
+	deployment := func(name string) appsv1.Deployment {
+		return appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: of(name)}}}
+	}
+	webhook, manager, runs := deployment("webhook"), deployment("manager"), deployment("runs")
+	webhook.Status.Conditions = []appsv1.DeploymentCondition{
 		{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "no minimum availability"},
 		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `serviceaccount "w" not found`},
 	}
-	waiting := func(name, reason, message string) corev1.ContainerStatus {
-		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{
-			Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
-	}
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{waiting("init", "CrashLoopBackOff", "")}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("manager", "PodInitializing", ""),
-		waiting("proxy", "ErrImagePull", "no such image"), {Name: "runs"}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
-	homeless := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
-	homeless.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
-		Message: "0/1 nodes are available"}}
+	runs.Status.AvailableReplicas, runs.Status.UpdatedReplicas, runs.Status.Replicas = 1, 1, 1
+	pulls := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: of("manager")}}
+	pulls.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "proxy", Image: "example.com/proxy:1",
+		State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}
 	want := []string{
-		`Deployment webhook makes no Pods: serviceaccount "w" not found`,
-		"container init of Pod p does not run: CrashLoopBackOff",
-		"container proxy of Pod p does not run: no such image",
-		"Pod q is not scheduled: 0/1 nodes are available",
+		`Deployment webhook: FailedCreate: serviceaccount "w" not found`,
+		"Deployment manager: ImagePull of container proxy: the image example.com/proxy:1 cannot be pulled: not found",
 	}
-	got := unready([]appsv1.Deployment{deployment}, []corev1.Pod{pod, homeless})
+	got := unready([]appsv1.Deployment{webhook, manager, runs}, []corev1.Pod{pulls})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
