@@ -216,7 +216,7 @@ func hubFaults() map[string]fault {
 			in.Rollout.Status.Waves[0].Phase, in.Rollout.Status.Waves[0].VerifiedAt = v1alpha1.WaveSoaking, nil
 			notReady(&in.Rollout.Status.Conditions, v1alpha1.ReasonSoaking, "wave prod soaks")
 		}, Progressing, v1alpha1.ReasonSoaking, "", "the labels of cluster prod-1 select wave rest now; " +
-			"membership in wave prod is fixed until the next rollout"},
+			"in this rollout wave prod still applies"},
 		"gated": {func(in *InstallInput) {
 			in.Rollout.Status.Phase = v1alpha1.RolloutProgressing
 			in.Rollout.Status.Waves[0] = v1alpha1.WaveStatus{Name: "prod", Phase: v1alpha1.WaveGated,

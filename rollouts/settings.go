@@ -64,7 +64,7 @@ func holdChanges(before, after v1alpha1.Release) []string {
 	case before.Bundle != after.Bundle:
 		changes = []string{fmt.Sprintf("the bundle is %s, was %s", after.Bundle, before.Bundle)}
 	default:
-		changes = []string{"no setting differs, only how they are written, such as their order"}
+		changes = []string{"the settings mean the same and are written differently, for example in another order"}
 	}
 	if more := len(changes) - maxChanges; more > 0 {
 		changes = append(changes[:maxChanges-1], fmt.Sprintf("%d more changes", more+1))

@@ -34,8 +34,7 @@ func ShownPhase(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) string {
 // MovedText says of clusters, such as "cluster prod-1", that their labels select another wave than the one that they
 // belong to.
 func MovedText(clusters, from, to string) string {
-	return fmt.Sprintf("the labels of %s select wave %s now; membership in wave %s is fixed until the next rollout",
-		clusters, to, from)
+	return fmt.Sprintf("the labels of %s select wave %s now; in this rollout wave %s still applies", clusters, to, from)
 }
 
 // IsStopped tells whether a rollout ended without success: what its waves were doing is over.

@@ -94,8 +94,8 @@ func (d *decision) giveBack(in Input, before, csv CSV) *finding {
 		return nil
 	}
 	return &finding{reason: v1alpha1.ReasonRollingBack, recheck: recheckSoon, message: fmt.Sprintf(
-		"The upgrade to %s did not finish. Before it is withdrawn, OLM carries out InstallPlan %s again, so that %s "+
-			"keeps what it brought.", csv.Name, p.Name, before.Name)}
+		"The upgrade to %s did not finish. Before it is withdrawn, OLM carries out InstallPlan %s again, so that the "+
+			"Services and other objects of %s stay.", csv.Name, p.Name, before.Name)}
 }
 
 // CarriedOut returns the newest plan for a CSV that OLM has carried out, or does so or failed to; nil where there is

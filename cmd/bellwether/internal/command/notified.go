@@ -31,7 +31,8 @@ func (a *Env) Notified(ctx context.Context) func(labels map[string]string) strin
 		if cause := context.Cause(within); cause != nil {
 			err = cause
 		}
-		a.Warn("pages may be tickets: the hub's PagingPolicies could not be read: %s\n", a.Sentence(err))
+		a.Warn("some of the pages below may be tickets, since the hub's PagingPolicies could not be read: %s\n",
+			a.Sentence(err))
 	}
 	return func(labels map[string]string) string { return paging.Notified(policies, labels) }
 }

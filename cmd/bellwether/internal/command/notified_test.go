@@ -21,7 +21,7 @@ import (
 
 // TestPoliciesThatCannotBeRead has a hub that drops packets, one that refuses, and one that answers.
 func TestPoliciesThatCannotBeRead(t *testing.T) {
-	const unread = "pages may be tickets: the hub's PagingPolicies could not be read: "
+	const unread = "some of the pages below may be tickets, since the hub's PagingPolicies could not be read: "
 	for name, tc := range map[string]struct {
 		list func(context.Context) error
 		want string
