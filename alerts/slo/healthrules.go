@@ -219,7 +219,7 @@ func pathAlerts() []monitoringv1.Rule {
 			"Prometheus has not evaluated the group bellwether-sli for 10 minutes, so there are no pages. Check "+
 				"its log, and prometheus_rule_group_iterations_missed_total."), 5*time.Minute),
 		wait(fleet(AlertRulesNotLoaded, series.Ticket, fmt.Sprintf("count(%s == 0)", series.SLORulesLoaded),
-			"Prometheus does not evaluate the newest rules of {{ $value }} operators",
+			"Operators whose newest rules Prometheus does not evaluate: {{ $value }}",
 			"The condition RulesLoaded of their OperatorSLOs says what is wrong. The previous rules stay in force."),
 			absentWindow),
 		wait(fleet(
@@ -227,7 +227,7 @@ func pathAlerts() []monitoringv1.Rule {
 			series.Ticket,
 			fmt.Sprintf("count(%s == 0)", aggregate("min",
 				series.Namespace+", "+series.Policy, series.PagingPolicyReady)),
-			"The last change of {{ $value }} PagingPolicies is not in force",
+			"PagingPolicies whose last change is not in force: {{ $value }}",
 			"Their condition Ready says what is wrong. Who is notified stays as it was before; a policy that was "+
 				"never applied notifies nobody, and its alerts go where the policy with the scope Fleet says.",
 		), absentWindow),
@@ -236,7 +236,7 @@ func pathAlerts() []monitoringv1.Rule {
 			series.Ticket,
 			fmt.Sprintf("count(%s == 0)", aggregate("min",
 				series.Namespace+", "+series.Policy, series.PagingSelfTestPassed)),
-			"The last self-tests of {{ $value }} PagingPolicies failed, so pages may not arrive",
+			"PagingPolicies whose last self-test failed, so that pages may not arrive: {{ $value }}",
 			"A test alert was sent to the receivers of their pages, and not every notification was accepted. The "+
 				"status of the policies says which.",
 		),
@@ -292,7 +292,7 @@ func silenceAlerts() []monitoringv1.Rule {
 			aggregate("sum", labels, series.SilenceHiddenPages+selector)+" > 0", map[string]string{
 				"summary": "The silence {{ $labels.namespace }}/{{ $labels.silence }} of {{ $labels.owner }} hides " +
 					"pages about " + subject,
-				"description": "{{ $value }} alerts that page fire, and nobody is notified of them. Ask the owner " +
+				"description": "Alerts that page and fire, and that nobody is notified of: {{ $value }}. Ask the owner " +
 					"whether this is what the silence is for. `kubectl get alertsilence -n {{ $labels.namespace }} " +
 					"{{ $labels.silence }}` shows why it is there and until when. To end it: `bellwether silence end " +
 					"-n {{ $labels.namespace }} {{ $labels.silence }}`.",

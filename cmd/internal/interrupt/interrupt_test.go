@@ -6,6 +6,7 @@ package interrupt
 import (
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +14,9 @@ import (
 
 // TestSignals has programs that do not look at their context, of which some clean up.
 func TestSignals(t *testing.T) {
-	const long = time.Hour
+	const long = 24 * time.Hour
+	// The runtime begins to catch signals outside of any bubble.
+	Watch(Options{}).Stop()
 	clean := func() bool { return true }
 	for name, tc := range map[string]struct {
 		options Options
@@ -32,27 +35,28 @@ func TestSignals(t *testing.T) {
 		"SIGTERM and an interrupt": {Options{Grace: 1}, []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}, []any{143}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ends := make(chan any, 4)
-			tc.options.Say = func() { ends <- Word }
-			tc.options.Exit = func(code int) { ends <- code }
-			s := Watch(tc.options)
-			for i, signal := range tc.signals {
-				s.caught <- signal
-				if i == 0 {
-					<-s.Context().Done()
+			synctest.Test(t, func(t *testing.T) {
+				var got []any
+				tc.options.Say = func() { got = append(got, Word) }
+				tc.options.Exit = func(code int) { got = append(got, code) }
+				s := Watch(tc.options)
+				for _, signal := range tc.signals {
+					s.caught <- signal
+					synctest.Wait()
 				}
-			}
-			var got []any
-			for range tc.ends {
-				got = append(got, <-ends)
-			}
-			s.Stop()
-			if diff := cmp.Diff(tc.ends, got); diff != "" || len(ends) > 0 {
-				t.Errorf("it ends with (-want +got), and %d more:\n%s", len(ends), diff)
-			}
-			if want := tc.signals[0] == syscall.SIGINT; s.Interrupted() != want {
-				t.Errorf("interrupted is %v", !want)
-			}
+				if s.Context().Err() == nil {
+					t.Error("the context goes on")
+				}
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				s.Stop()
+				if diff := cmp.Diff(tc.ends, got); diff != "" {
+					t.Errorf("it ends with (-want +got):\n%s", diff)
+				}
+				if want := tc.signals[0] == syscall.SIGINT; s.Interrupted() != want {
+					t.Errorf("interrupted is %v", !want)
+				}
+			})
 		})
 	}
 }
