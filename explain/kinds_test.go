@@ -173,6 +173,12 @@ func TestOtherKinds(t *testing.T) {
 			"bellwether why prod-1 echo -n fleet"},
 		"objectives without data": {func(in *fleetInput) { in.budgets[0].Left = nil }, Unknown, remedy.NoData,
 			"there is no data"},
+		"objectives spent beside one without data": {func(in *fleetInput) {
+			spent := in.budgets[0]
+			left := -0.1
+			spent.SLI, spent.Left, in.budgets[0].Left = "probe:https", &left, nil
+			in.budgets = append(in.budgets, spent)
+		}, Degraded, remedy.BudgetSpent, "there is no data"},
 		"objectives firing": {func(in *fleetInput) { in.budgets[0].Firing = []string{"OperatorSLOBurn"} }, Degraded,
 			remedy.AlertFiring, "OperatorSLOBurn"},
 	} {

@@ -51,7 +51,7 @@ func Objectives(in ObjectivesInput) Explanation {
 	names.Cluster = spentOn(in.Budgets)
 	for _, b := range in.Budgets {
 		if b.Left == nil {
-			chain = append(chain, Link{State: Unknown, Reason: remedy.NoData,
+			chain = append(chain, Link{State: Unknown, Reason: remedy.NoData, about: aboutSymptom,
 				Text: "there is no data for the error budget of " + b.SLI + on(b.Cluster)})
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	aboutEnded
 	// aboutSupport is whether the versions of parts fit together.
 	aboutSupport
-	// aboutSymptom is what something else causes, such as a firing alert.
+	// aboutSymptom is what something else causes, such as a firing alert or a spent budget.
 	aboutSymptom
 )
 
@@ -43,6 +43,7 @@ var precedence = []struct {
 	{Degraded, aboutSupport, "everything works, with versions that are not tested together"},
 	{Waiting, aboutRunning, "a person ends it, and what waits may be the correction of what an alert tells of"},
 	{Degraded, aboutSymptom, "nothing else that a person has to do is known: the alert says where to look"},
+	{Unknown, aboutSymptom, "what is known to be wrong comes before what is not known, such as a budget without data"},
 	{Progressing, aboutRunning, "nobody has to do anything"},
 	{Healthy, aboutRunning, "it is as asked"},
 }
