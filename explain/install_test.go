@@ -393,10 +393,10 @@ func workloadFaults() map[string]fault {
 		"crash loop": {func(in *InstallInput) {
 			notReady(&in.Install.Status.Conditions, v1alpha1.ReasonWaiting, "Deployment echo-operator misses 1 replica")
 			running(unavailable("CrashLoopBackOff", "back-off 2m40s restarting failed container"))(in)
-		}, Failed, v1alpha1.ReasonPodsUnavailable, remedy.CrashLoopBackOff, "Read the log of the container's last run"},
-		"image": {running(unavailable("ImagePullBackOff", "not found")), Failed, v1alpha1.ReasonPodsUnavailable,
-			remedy.ImagePull, "Check that the image exists"},
-		"unschedulable": {running(pending), Failed, v1alpha1.ReasonPodsUnavailable, remedy.Unschedulable,
+		}, Failed, remedy.CrashLoopBackOff, "", "Read the log of the container's last run"},
+		"image": {running(unavailable("ImagePullBackOff", "not found")), Failed, remedy.ImagePull,
+			"", "Check that the image exists"},
+		"unschedulable": {running(pending), Failed, remedy.Unschedulable, "",
 			"0/3 nodes are available"},
 		"zero replicas": {running(noReplicas), Failed, v1alpha1.ReasonScaledToZero, "", "is scaled to 0 replicas"},
 		"no deployment": {running(none), Failed, remedy.ObjectMissing, "", "does not exist"},

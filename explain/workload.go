@@ -52,6 +52,9 @@ func (d Deployment) Link() Link {
 	for i := range d.Pods {
 		l.Links = append(l.Links, podLink(&d.Pods[i]))
 	}
+	if l.Reason == v1alpha1.ReasonPodsUnavailable { // the agent reports the cause by the same reason
+		l.Reason = deepest(l).Reason
+	}
 	return l
 }
 
