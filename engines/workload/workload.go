@@ -211,8 +211,8 @@ func probe(p *corev1.Probe) string {
 	}
 }
 
-// Text words a problem, such as "CrashLoopBackOff of container manager: it ended with exit code 1: Error". It has no full
-// stop at its end.
+// Text words a problem, such as "CrashLoopBackOff of container manager: it ended with exit code 1: Error". It does not
+// end with a full stop.
 func Text(p v1alpha1.WorkloadProblem) string {
 	text := p.Reason
 	if p.Container != "" {
