@@ -293,8 +293,8 @@ func silenceAlerts() []monitoringv1.Rule {
 				"summary": "The silence {{ $labels.namespace }}/{{ $labels.silence }} of {{ $labels.owner }} hides " +
 					"pages about " + subject,
 				"description": "Alerts that page and fire, and that nobody is notified of: {{ $value }}. Ask the " +
-					"owner whether this is what the silence is for. `kubectl get alertsilence -n {{ $labels.namespace }} " +
-					"{{ $labels.silence }}` shows why it is there and until when. To end it: `bellwether silence end " +
+					"owner whether this is what the silence is for. `kubectl get alertsilence -n " +
+					"{{ $labels.namespace }} {{ $labels.silence }}` shows why it is there and until when. To end it: `bellwether silence end " +
 					"-n {{ $labels.namespace }} {{ $labels.silence }}`.",
 			}), absentFor)
 	}
