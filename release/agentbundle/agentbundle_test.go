@@ -61,8 +61,8 @@ func TestBundleIsClean(t *testing.T) {
 		}
 		notes = append(notes, f.Rule)
 	}
-	// Its description asks for the Secret with the hub's kubeconfig. It has no icon, uses OperatorConditions where there
-	// are some, and leaves priority classes to the cluster's owner.
+	// Its description asks for the Secret with the hub's kubeconfig. It has no icon, uses OperatorConditions where
+	// there are some, and leaves priority classes to the cluster's owner.
 	want := []string{"runtime-missing-object", "of-hub", "olmv1-operator-condition", "runtime-priority-class"}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("remarks (-want +got):\n%s", diff)
