@@ -18,7 +18,8 @@ import (
 
 // Undefined is a resource that the operator needs and that nothing in the bundle defines or requires.
 type Undefined struct {
-	// Name is that of the CustomResourceDefinition: the resource, a dot and the API group.
+	// Name is that of the CustomResourceDefinition: the resource, a dot and the API group. The resource is * where all
+	// of the group are meant, and none is defined.
 	Name string
 	// By says what needs it, such as "webhook x" or "permissions of service account y".
 	By string
@@ -64,13 +65,13 @@ func canWrite(r rbacv1.PolicyRule) bool {
 }
 
 // namesOf are the names of definitions of the resources of a rule: of those with the subresource, or of all if it is
-// empty. Wildcards name nothing.
+// empty. All resources of a group count only then, as *, and all groups never.
 func namesOf(groups, resources []string, subresource string) []string {
 	var out []string
 	for _, group := range groups {
 		for _, resource := range resources {
 			name, sub, _ := strings.Cut(resource, "/")
-			if strings.Contains(group+resource, "*") || subresource != "" && sub != subresource {
+			if strings.Contains(group, "*") || subresource != "" && (sub != subresource || name == "*") {
 				continue
 			}
 			out = append(out, name+"."+group)
@@ -88,8 +89,16 @@ type knownResources struct {
 }
 
 func (k knownResources) has(name string) bool {
-	_, group, _ := strings.Cut(name, ".")
-	return k.all || k.names[name] || k.groups[group] || isPlatform(group)
+	resource, group, _ := strings.Cut(name, ".")
+	if k.all || k.names[name] || k.groups[group] || isPlatform(group) {
+		return true
+	}
+	for known := range k.names {
+		if resource == "*" && strings.HasSuffix(known, "."+group) {
+			return true
+		}
+	}
+	return false
 }
 
 // knownResources of a bundle. A definition of v1beta1 counts as well.

@@ -154,6 +154,7 @@ func Assemble(sources []Source, o Options) (*Result, error) {
 		return r, input("%v", err)
 	}
 	r.Warnings = append(r.Warnings, undefinedKinds(b)...)
+	r.Warnings = append(r.Warnings, a.missingObjects(b)...)
 	return r, r.checkBundle(b)
 }
 
@@ -171,6 +172,21 @@ func undefinedKinds(b *bundles.Bundle) []string {
 		"without it"}
 }
 
+// missingObjects warns of ConfigMaps and Secrets without which Pods do not start.
+func (a *assembly) missingObjects(b *bundles.Bundle) []string {
+	var out []string
+	for _, m := range b.MissingObjects() {
+		if a.mayLoseNamed(m.Kind, m.Name) {
+			continue
+		}
+		out = append(out, fmt.Sprintf("Deployment %s needs %s %s in %s, which the bundle does not have: its Pods do "+
+			"not start until somebody makes it. Add it, set optional: true, or use --leave-out %s/%s if it is made "+
+			"before the operator is installed", m.Deployment, m.Kind, m.Name, bundles.FieldPath(m.Path...), m.Kind,
+			m.Name))
+	}
+	return out
+}
+
 // assembly is a bundle in the making.
 type assembly struct {
 	options            Options
@@ -182,8 +198,10 @@ type assembly struct {
 	permissions permissions
 	// placements are what became of the objects of the input.
 	placements map[*unstructured.Unstructured]string
-	// namespace is that of the Deployments, which objects of the bundle lose.
-	namespace string
+	// namespace is that of the Deployments, which objects of the bundle lose. It is implied where the Deployments name
+	// none and other objects do.
+	namespace        string
+	impliedNamespace bool
 	// answeredBy are the Deployments behind the Services of webhooks, by the name of the Service.
 	answeredBy map[string]string
 }

@@ -192,7 +192,11 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		options build.Options
 		want    string
 	}{
-		"nothing":     {"", build.Options{}, "no Deployment among the manifests"},
+		"nothing": {"", build.Options{}, "no Deployment among the manifests"},
+		"rights only": {join(account, role("{kind: ServiceAccount, name: sa, namespace: ns}")), build.Options{},
+			"no Deployment among the manifests"},
+		"rights of an account that is named": {join(account, role("{kind: ServiceAccount, name: sa, namespace: ns}")),
+			build.Options{ServiceAccounts: []string{"sa"}}, "no Deployment among the manifests"},
 		"broken YAML": {deployment + "---\n a: [\n", build.Options{}, "in.yaml, line 9: broken YAML"},
 		"broken YAML below": {deployment + "---\na: b: c\n", build.Options{},
 			"in.yaml, line 9: broken YAML: yaml: line 10"},

@@ -12,6 +12,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 )
@@ -36,10 +37,10 @@ func (a *assembly) checkCertificates(webhooks []operatorsv1alpha1.WebhookDescrip
 		c.answering[w.DeploymentName] = true
 	}
 	for _, o := range a.objects.certificates {
-		spec, _ := o.Object["spec"].(map[string]any)
-		if name, _ := spec["secretName"].(string); name != "" {
+		if name := secretOf(o); name != "" {
 			c.made[name] = true
 		}
+		a.leaveOut(o, a.whyWithout(o, c))
 	}
 	for i, d := range a.objects.deployments {
 		spec := &a.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Spec
@@ -51,6 +52,46 @@ func (a *assembly) checkCertificates(webhooks []operatorsv1alpha1.WebhookDescrip
 	}
 	a.reportCertificates(c)
 	a.reportReplaced(c)
+}
+
+// secretOf is the Secret that a Certificate of cert-manager is written into; empty for an Issuer.
+func secretOf(certificate object) string {
+	name, _, _ := unstructured.NestedString(certificate.Object, "spec", "secretName")
+	return name
+}
+
+// whyWithout says why a bundle has no Certificate or Issuer. OLM makes certificates for webhooks, and no others.
+func (a *assembly) whyWithout(o object, c certificates) string {
+	secret := secretOf(o)
+	switch {
+	case secret == "":
+		return "a bundle cannot ask cert-manager for certificates"
+	case a.isOfWebhook(o, c):
+		return "OLM makes the certificates of webhooks itself"
+	}
+	return fmt.Sprintf("OLM makes certificates of webhooks only, so there is no Secret %s unless somebody else makes "+
+		"it", secret)
+}
+
+// isOfWebhook says whether webhooks are served with a certificate: it is for the name of their Service, or the
+// Deployment that answers them mounts it where OLM does, or it reads it from elsewhere.
+func (a *assembly) isOfWebhook(certificate object, c certificates) bool {
+	names, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames")
+	if slices.ContainsFunc(names, func(name string) bool {
+		service, _, _ := strings.Cut(name, ".")
+		return a.answeredBy[service] != ""
+	}) {
+		return true
+	}
+	secret := secretOf(certificate)
+	return slices.ContainsFunc(a.objects.deployments, func(d typed[appsv1.Deployment]) bool {
+		pod := &d.value.Spec.Template.Spec
+		return c.serves(d.GetName(), secret) || c.answering[d.GetName()] &&
+			slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+				atOLM, _ := mounted(pod, v.Name)
+				return atOLM && v.Secret != nil && v.Secret.SecretName == secret
+			})
+	})
 }
 
 func (a *assembly) unmount(d typed[appsv1.Deployment], spec *appsv1.DeploymentSpec, c certificates) {

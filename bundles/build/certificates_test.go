@@ -170,6 +170,53 @@ func TestCertificatesOfMetrics(t *testing.T) {
 	}
 }
 
+// What is said of a certificate that is left out depends on what it is for.
+func TestLeftOutCertificates(t *testing.T) {
+	const (
+		olm    = "OLM makes the certificates of webhooks itself"
+		nobody = "OLM makes certificates of webhooks only, so there is no Secret tls unless somebody else makes it"
+	)
+	certificate := func(spec string) string {
+		return "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {secretName: tls" + spec +
+			"}\n"
+	}
+	mounted := func(path string) string {
+		return webhookInput("volumeMounts: [{name: v, mountPath: "+path+"}]",
+			"{name: v, secret: {secretName: tls, optional: true}}", certificate(""))
+	}
+	for name, tc := range map[string]struct{ text, want string }{
+		"where OLM mounts its own": {mounted("/tmp/k8s-webhook-server/serving-certs"), olm},
+		"elsewhere":                {mounted("/etc/metrics"), nobody},
+		"with the name of the Service": {webhookInput("tty: false", "",
+			certificate(", dnsNames: [hooks.ns.svc]")), olm},
+		"of metrics": {webhookInput("tty: false", "",
+			certificate(", dnsNames: [metrics.ns.svc]")), nobody},
+		"of an operator without a webhook": {join(deployment, certificate("")), nobody},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(tc.text + `---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: i}
+`)}}, build.Options{Package: "p", Version: "1.0.0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, p := range r.Account {
+				what, _, _ := strings.Cut(p.Object, " (")
+				got[what] = strings.TrimPrefix(p.Becomes, "left out: ")
+			}
+			if got["Certificate c"] != tc.want {
+				t.Errorf("of the certificate it says %q, want %q", got["Certificate c"], tc.want)
+			}
+			if want := "a bundle cannot ask cert-manager for certificates"; got["Issuer i"] != want {
+				t.Errorf("of the issuer it says %q, want %q", got["Issuer i"], want)
+			}
+		})
+	}
+}
+
 // Kinds that webhooks are called for, or whose status the operator writes, have to come from somewhere.
 func TestUndefinedKinds(t *testing.T) {
 	definition := definitionOf("Thing")
@@ -194,8 +241,13 @@ func TestUndefinedKinds(t *testing.T) {
 			"displayName: One, customresourcedefinitions: {required: [{name: others.example.com, version: v1, kind: "+
 				"Other}]}",
 			1)), ""},
-		"of a webhook":         {hook("example.com", "others"), "others.example.com (webhook w.example.com)"},
-		"of a webhook on Pods": {hook("''", "pods/exec"), ""},
+		"of a webhook":     {hook("example.com", "others"), "others.example.com (webhook w.example.com)"},
+		"all of a webhook": {hook("example.com", "'*'"), "*.example.com (webhook w.example.com)"},
+		"all of a webhook, and subresources": {hook("example.com", "'*/*'"),
+			"*.example.com (webhook w.example.com)"},
+		"all of a defined group": {join(hook("example.com", "'*'"), definition), ""},
+		"all of all groups":      {hook("'*'", "'*'"), ""},
+		"of a webhook on Pods":   {hook("''", "pods/exec"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(tc.text)}},

@@ -4,6 +4,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ const (
 	kindServiceAccount = "ServiceAccount"
 	kindRole           = "Role"
 	kindClusterRole    = "ClusterRole"
+	kindRoleBinding    = "RoleBinding"
 	kindSecret         = "Secret"
 )
 
@@ -38,7 +40,8 @@ type collected struct {
 	services            []typed[corev1.Service]
 	examples            []object
 	scorecard           []object
-	certificates        []object
+	// certificates are of kind Certificate or Issuer.
+	certificates []object
 	// manifests go into the bundle as they are, less their namespace.
 	manifests []object
 }
@@ -146,7 +149,6 @@ func (a *assembly) placeOther(o object) {
 			"bundle")
 	case gk == "Certificate.cert-manager.io", gk == "Issuer.cert-manager.io":
 		a.objects.certificates = append(a.objects.certificates, o)
-		a.leaveOut(o, "OLM makes the certificates of webhooks itself")
 	case a.mayLose(o):
 		a.leaveOut(o, asRequested)
 	default:
@@ -203,7 +205,7 @@ func (a *assembly) findNamespace() {
 		}
 	}
 	if a.namespace == "" {
-		return
+		a.namespace, a.impliedNamespace = a.implyNamespace(), true
 	}
 	elsewhere(a, &a.objects.roles)
 	elsewhere(a, &a.objects.roleBindings)
@@ -212,6 +214,48 @@ func (a *assembly) findNamespace() {
 	a.objects.accounts = slices.DeleteFunc(a.objects.accounts, a.isElsewhere)
 }
 
+// implyNamespace returns the namespace of Deployments that name none: that in which other objects expect the accounts,
+// or the first one that an object has. System namespaces are the author's only if a binding expects an account there.
+// It is empty if nothing tells.
+func (a *assembly) implyNamespace() string {
+	ours := a.ownAccounts()
+	for _, o := range a.objects.accounts {
+		ours[o.GetName()] = ours[o.GetName()] || o.GetNamespace() == ""
+	}
+	for _, b := range a.bindings() {
+		i := slices.IndexFunc(b.subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == kindServiceAccount && ours[s.Name] && s.Namespace != ""
+		})
+		if i >= 0 {
+			return b.subjects[i].Namespace
+		}
+	}
+	for _, o := range a.namespacedObjects() {
+		if ns := o.GetNamespace(); ns != "" && !strings.HasPrefix(ns, "kube-") {
+			return ns
+		}
+	}
+	return ""
+}
+
+// namespacedObjects are those that go into the bundle's namespace, without Deployments.
+func (a *assembly) namespacedObjects() []object {
+	out := slices.Concat(a.objects.accounts, a.objects.manifests)
+	for _, s := range a.objects.services {
+		out = append(out, s.object)
+	}
+	for _, r := range a.objects.roles {
+		out = append(out, r.object)
+	}
+	for _, b := range a.objects.roleBindings {
+		out = append(out, b.object)
+	}
+	return out
+}
+
+// isHere says whether something with this namespace is in that of the operator.
+func (a *assembly) isHere(namespace string) bool { return namespace == "" || namespace == a.namespace }
+
 func elsewhere[T any](a *assembly, objects *[]typed[T]) {
 	*objects = slices.DeleteFunc(*objects, func(t typed[T]) bool { return a.isElsewhere(t.object) })
 }
@@ -219,14 +263,15 @@ func elsewhere[T any](a *assembly, objects *[]typed[T]) {
 func (a *assembly) isElsewhere(o object) bool {
 	ns := o.GetNamespace()
 	switch {
-	case ns == "" || ns == a.namespace:
+	case a.isHere(ns):
 		return false
 	case a.mayLose(o):
 		a.leaveOut(o, asRequested)
 	default:
 		a.problem("%v is in namespace %s, but a bundle installs into one namespace, here %s; lose it knowingly with "+
 			"--leave-out %s",
-			o, ns, a.namespace, fmt.Sprintf("%s/%s", o.GetKind(), o.GetName()))
+			o, ns, cmp.Or(a.namespace, "that of the Deployments, which name none"),
+			fmt.Sprintf("%s/%s", o.GetKind(), o.GetName()))
 	}
 	return true
 }

@@ -73,7 +73,7 @@ func (a *assembly) deploy() {
 	strategy := &a.csv.Spec.InstallStrategy
 	strategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
 	if len(a.objects.deployments) == 0 {
-		if len(a.permissions.absorbed) > 0 {
+		if len(a.permissions.absorbed) > 0 && len(a.bases) > 0 {
 			a.problem("the roles of --service-account cannot be added to the install strategy of %v: give the "+
 				"Deployments as manifests", a.bases[0])
 		}
@@ -91,7 +91,7 @@ func (a *assembly) deploy() {
 		ClusterPermissions: grants(a.permissions.cluster),
 	}
 	for _, d := range a.objects.deployments {
-		a.watchTargets(&d.value.Spec)
+		a.watchTargets(d)
 		a.warnAboutNamespace(d)
 		spec.DeploymentSpecs = append(spec.DeploymentSpecs, operatorsv1alpha1.StrategyDeploymentSpec{
 			Name: d.GetName(), Spec: d.value.Spec, Label: d.GetLabels(),
@@ -100,17 +100,27 @@ func (a *assembly) deploy() {
 	strategy.StrategySpec = spec
 }
 
-// watchTargets sets environment variables that name the watched namespace from
-// OLM's annotation.
-func (a *assembly) watchTargets(spec *appsv1.DeploymentSpec) {
-	for i := range spec.Template.Spec.Containers {
-		env := spec.Template.Spec.Containers[i].Env
-		for j := range env {
-			if env[j].Name == watchNamespace {
-				env[j] = corev1.EnvVar{Name: watchNamespace, ValueFrom: &corev1.EnvVarSource{
-					FieldRef: &corev1.ObjectFieldSelector{FieldPath: targetNamespaces},
-				}}
+// watchTargets sets environment variables that name the watched namespace from OLM's annotation, and tells what they
+// were.
+func (a *assembly) watchTargets(d typed[appsv1.Deployment]) {
+	targets := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: targetNamespaces}}
+	for _, c := range d.value.Spec.Template.Spec.Containers {
+		for j, e := range c.Env {
+			if e.Name != watchNamespace || e.ValueFrom != nil && e.ValueFrom.FieldRef != nil &&
+				e.ValueFrom.FieldRef.FieldPath == targetNamespaces {
+				continue
 			}
+			was := fmt.Sprintf("%q", e.Value)
+			switch {
+			case e.ValueFrom == nil:
+			case e.ValueFrom.FieldRef != nil:
+				was = "the field " + e.ValueFrom.FieldRef.FieldPath
+			default:
+				was = "from another source"
+			}
+			c.Env[j] = corev1.EnvVar{Name: watchNamespace, ValueFrom: targets}
+			a.warn("%v: container %s gets %s from OLM's annotation olm.targetNamespaces, which is empty for all "+
+				"namespaces; in the manifests it is %s", d, c.Name, watchNamespace, was)
 		}
 	}
 }
@@ -119,23 +129,25 @@ func (a *assembly) watchTargets(spec *appsv1.DeploymentSpec) {
 // a Service of the operator.
 func (a *assembly) warnAboutNamespace(d typed[appsv1.Deployment]) {
 	for _, s := range settingsOf(d.value.Spec.Template.Spec.Containers) {
-		if a.namesNamespace(s.text) {
+		if a.namesNamespace(s) {
 			a.warn("%v: container %s has %s, but the namespace is chosen at installation; take it from a fieldRef to "+
 				"metadata.namespace", d, s.container, s.what)
 		}
 	}
 }
 
-// namesNamespace says whether a text names the namespace of the Deployments. Where they have none, a Service of the
-// operator with a namespace names one all the same.
-func (a *assembly) namesNamespace(text string) bool {
-	if a.namespace != "" && (text == a.namespace || strings.HasSuffix(text, "="+a.namespace)) {
-		return true
+// namesNamespace says whether a setting names the namespace of the Deployments. Where they have none, a Service of the
+// operator with a namespace names one all the same, and a chart's namespace often has the name of other things.
+func (a *assembly) namesNamespace(s setting) bool {
+	is := s.text == a.namespace || strings.HasSuffix(s.text, "="+a.namespace)
+	if a.impliedNamespace {
+		is = s.value == a.namespace && strings.Contains(strings.ToLower(s.name), "namespace")
 	}
-	return slices.ContainsFunc(bundles.ServiceNames(text), func(n bundles.ServiceName) bool {
-		return n.Namespace == a.namespace || a.namespace == "" && slices.ContainsFunc(a.objects.services,
-			func(s typed[corev1.Service]) bool { return s.GetName() == n.Name })
-	})
+	return a.namespace != "" && is || slices.ContainsFunc(bundles.ServiceNames(s.text),
+		func(n bundles.ServiceName) bool {
+			return n.Namespace == a.namespace || a.impliedNamespace && slices.ContainsFunc(a.objects.services,
+				func(s typed[corev1.Service]) bool { return s.GetName() == n.Name })
+		})
 }
 
 // setting is an argument or a variable of a container.

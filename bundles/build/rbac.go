@@ -38,13 +38,12 @@ func (a *assembly) permit() {
 	p.namespaced, p.cluster = map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
 	p.absorbed, p.kept = map[roleKey]bool{}, map[roleKey]bool{}
 	accounts := a.accounts()
-	for _, b := range a.objects.roleBindings {
-		b.value.Subjects = a.bind(b.object, b.value.RoleRef, b.value.Subjects, accounts, p.namespaced)
-		a.keepBinding(b.object, b.value.Subjects)
-	}
-	for _, b := range a.objects.clusterRoleBindings {
-		b.value.Subjects = a.bind(b.object, b.value.RoleRef, b.value.Subjects, accounts, p.cluster)
-		a.keepBinding(b.object, b.value.Subjects)
+	for _, b := range a.bindings() {
+		into := p.cluster
+		if b.GetKind() == kindRoleBinding {
+			into = p.namespaced
+		}
+		a.keepBinding(b.object, a.bind(b, accounts, into), accounts)
 	}
 	binds := p.mayBind()
 	for _, r := range a.objects.roles {
@@ -54,13 +53,51 @@ func (a *assembly) permit() {
 		a.keepRole(r.object, kindClusterRole, binds)
 	}
 	a.warnAboutNames()
+	a.warnAboutDefaultAccount()
 	a.placeAccounts(accounts)
+}
+
+// binding is a RoleBinding or a ClusterRoleBinding.
+type binding struct {
+	object
+	ref      rbacv1.RoleRef
+	subjects []rbacv1.Subject
+}
+
+// bindings are the RoleBindings, and then the ClusterRoleBindings.
+func (a *assembly) bindings() []binding {
+	var out []binding
+	for _, b := range a.objects.roleBindings {
+		out = append(out, binding{b.object, b.value.RoleRef, b.value.Subjects})
+	}
+	for _, b := range a.objects.clusterRoleBindings {
+		out = append(out, binding{b.object, b.value.RoleRef, b.value.Subjects})
+	}
+	return out
 }
 
 // accounts are those that OLM makes: the operator's, and further ones that bindings name in the author's namespace. A
 // binding in the bundle would name that namespace on every cluster, whereas OLM makes the accounts of permissions where
 // the operator is.
 func (a *assembly) accounts() map[string]bool {
+	out := a.ownAccounts()
+	if len(a.objects.deployments) == 0 {
+		return out // the install strategy of the base stays as it is
+	}
+	further := []string{bundles.DefaultAccount} // which every namespace has
+	for _, o := range a.objects.accounts {
+		further = append(further, o.GetName())
+	}
+	for _, name := range further {
+		if a.isBoundHere(name) {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// ownAccounts are those that Deployments run as, and those of Options.ServiceAccounts.
+func (a *assembly) ownAccounts() map[string]bool {
 	out := map[string]bool{}
 	for _, d := range a.objects.deployments {
 		out[bundles.AccountOf(d.value.Spec.Template.Spec)] = true
@@ -68,71 +105,61 @@ func (a *assembly) accounts() map[string]bool {
 	for _, name := range a.options.ServiceAccounts {
 		out[name] = true
 	}
-	for _, o := range a.objects.accounts {
-		if a.isBoundHere(o.GetName()) {
-			out[o.GetName()] = true
-		}
-	}
 	return out
 }
 
-// isBoundHere says whether a binding grants rules to an account in the author's namespace, which it names.
+// isBoundHere says whether a binding grants rules to an account in the namespace of the operator.
 func (a *assembly) isBoundHere(account string) bool {
-	binds := func(ref rbacv1.RoleRef, subjects []rbacv1.Subject) bool {
-		rules, _ := a.rules(roleKey{ref.Kind, ref.Name})
-		return len(rules) > 0 && slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
-			return s.Kind == kindServiceAccount && s.Name == account && s.Namespace != "" && s.Namespace == a.namespace
+	return slices.ContainsFunc(a.bindings(), func(b binding) bool {
+		rules, _ := a.rules(roleKey{b.ref.Kind, b.ref.Name})
+		return len(rules) > 0 && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == kindServiceAccount && s.Name == account && a.isHere(s.Namespace)
 		})
-	}
-	for _, b := range a.objects.roleBindings {
-		if binds(b.value.RoleRef, b.value.Subjects) {
-			return true
-		}
-	}
-	for _, b := range a.objects.clusterRoleBindings {
-		if binds(b.value.RoleRef, b.value.Subjects) {
-			return true
-		}
-	}
-	return false
+	})
 }
 
 // bind grants a role to those subjects of a binding that are accounts of the operator, and returns the others.
-func (a *assembly) bind(binding object, ref rbacv1.RoleRef, subjects []rbacv1.Subject, accounts map[string]bool,
-	into map[string][]rbacv1.PolicyRule) []rbacv1.Subject {
+func (a *assembly) bind(b binding, accounts map[string]bool, into map[string][]rbacv1.PolicyRule) []rbacv1.Subject {
 	mine := func(s rbacv1.Subject) bool {
-		return s.Kind == kindServiceAccount && accounts[s.Name] &&
-			(s.Namespace == "" || a.namespace == "" || s.Namespace == a.namespace)
+		return s.Kind == kindServiceAccount && accounts[s.Name] && a.isHere(s.Namespace)
 	}
-	key := roleKey{ref.Kind, ref.Name}
+	key := roleKey{b.ref.Kind, b.ref.Name}
 	rules, known := a.rules(key)
-	own := slices.IndexFunc(subjects, mine)
+	own := slices.IndexFunc(b.subjects, mine)
 	if own < 0 || !known {
 		if own >= 0 {
-			a.warn("%v stays a manifest: it binds %s %s, whose rules are not among the manifests, so they cannot be "+
-				"in the ClusterServiceVersion. "+
-				"It works only where the operator is installed into namespace %q", binding, ref.Kind, ref.Name,
-				cmp.Or(subjects[own].Namespace, a.namespace))
+			a.warnAboutUnknownRole(b, b.subjects[own])
 		}
 		a.permissions.kept[key] = true
-		return subjects
+		return b.subjects
 	}
 	if !a.permissions.absorbed[key] {
 		a.warnAboutAggregation(key)
 	}
 	a.permissions.absorbed[key] = true
 	var others []rbacv1.Subject
-	for _, s := range subjects {
+	for _, s := range b.subjects {
 		if !mine(s) {
 			others = append(others, s)
 			continue
 		}
-		into[s.Name] = appendRules(into[s.Name], rules, binding.GetKind() == "RoleBinding")
+		into[s.Name] = appendRules(into[s.Name], rules, b.GetKind() == kindRoleBinding)
 	}
 	if len(others) > 0 {
 		a.permissions.kept[key] = true
 	}
 	return others
+}
+
+// warnAboutUnknownRole tells that a binding of one of the operator's accounts stays, and where it works.
+func (a *assembly) warnAboutUnknownRole(b binding, account rbacv1.Subject) {
+	where := ""
+	if b.GetKind() != kindRoleBinding {
+		where = fmt.Sprintf(". It works only where the operator is installed into namespace %q",
+			cmp.Or(account.Namespace, a.namespace))
+	}
+	a.warn("%v stays a manifest: it binds %s %s, whose rules are not among the manifests, so they cannot be in the "+
+		"ClusterServiceVersion%s", b.object, b.ref.Kind, b.ref.Name, where)
 }
 
 // rules of a role among the manifests. A cluster writes those of an aggregated one: they are those of the roles among
@@ -214,10 +241,20 @@ func appendRules(to, rules []rbacv1.PolicyRule, namespaced bool) []rbacv1.Policy
 }
 
 // keepBinding keeps a binding for those subjects that are not the operator's.
-func (a *assembly) keepBinding(o object, subjects []rbacv1.Subject) {
+func (a *assembly) keepBinding(o object, subjects []rbacv1.Subject, accounts map[string]bool) {
 	if len(subjects) == 0 {
 		a.record(o, becomesBinding)
 		return
+	}
+	for i, s := range subjects {
+		switch {
+		case s.Kind != kindServiceAccount || s.Namespace == "" || s.Namespace != a.namespace:
+		case o.GetKind() == kindRoleBinding:
+			subjects[i].Namespace = "" // then it is that of the binding
+		case !accounts[s.Name]:
+			a.warn("%v stays a manifest: it names service account %s, which is not among the manifests, in namespace "+
+				"%s. It works only where the operator is installed into that one", o, s.Name, s.Namespace)
+		}
 	}
 	list := make([]any, 0, len(subjects))
 	for _, s := range subjects {
@@ -285,6 +322,24 @@ func (a *assembly) warnAboutNames() {
 		a.warn("OLM gives roles of its permissions names of its own, so nothing else can bind these by name: %s",
 			strings.Join(p.renamed, ", "))
 	}
+}
+
+// warnAboutDefaultAccount tells that others have the permissions too. OLM makes the ClusterServiceVersion an owner of
+// the account (EnsureServiceAccount in pkg/controller/operators/catalog/step_ensurer.go of OLM v0.46).
+func (a *assembly) warnAboutDefaultAccount() {
+	const account = bundles.DefaultAccount
+	if len(a.permissions.namespaced[account])+len(a.permissions.cluster[account]) == 0 {
+		return
+	}
+	because := "a binding names it"
+	for _, d := range a.objects.deployments {
+		if bundles.AccountOf(d.value.Spec.Template.Spec) == account {
+			because = fmt.Sprintf("%v runs as it", d)
+		}
+	}
+	a.warn("the service account default has permissions of the ClusterServiceVersion: %s. Every Pod of the namespace "+
+		"that names no account has them too, and the account is deleted with the operator. Use an account of the "+
+		"operator's own (serviceAccountName)", because)
 }
 
 // placeAccounts drops the accounts that OLM makes.

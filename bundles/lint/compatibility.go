@@ -76,7 +76,7 @@ func formatRules() []Rule {
 
 // inFile is a finding in a file of metadata, on the line that mentions a text.
 func inFile(in *Input, file, mentions, message string, path ...any) Finding {
-	f := Finding{File: file, Line: 1, Path: fieldPath(path...), Message: message}
+	f := Finding{File: file, Line: 1, Path: bundles.FieldPath(path...), Message: message}
 	if in.Files == nil {
 		return f
 	}

@@ -107,6 +107,10 @@ func runtimeFaults() []injector {
 			setting(int64(2), "spec", "replicas")},
 		{"runtime-service-account", "a Deployment runs as an account that no permissions name", podSpots,
 			func(d *draft, s spot) spot { return d.set(s, "planted", "serviceAccountName").above(1) }},
+		{"runtime-missing-object", "a container needs a Secret that is not there", containerSpots,
+			adding(map[string]any{"secretRef": map[string]any{"name": "planted"}}, "envFrom")},
+		{"runtime-missing-object", "a volume needs a ConfigMap that is not there", podSpots, adding(map[string]any{
+			"name": "planted", "configMap": map[string]any{"name": "planted"}}, "volumes")},
 		{"runtime-run-as-root", "a container runs as user 0", containerSpots, func(d *draft, s spot) spot {
 			return d.set(s, int64(0), security, "runAsUser").above(1)
 		}},

@@ -81,7 +81,7 @@ func plantAll(t testing.TB, c corpusBundle, lower []*bundles.Bundle) []planting 
 			want := i.plant(d, s)
 			added := slices.DeleteFunc(d.lint(t, i.rule),
 				func(f Finding) bool { return slices.ContainsFunc(before[i.rule], f.isAs) })
-			out = append(out, planting{i.name(), c.name(), want.file + " " + fieldPath(want.path...),
+			out = append(out, planting{i.name(), c.name(), want.file + " " + bundles.FieldPath(want.path...),
 				slices.ContainsFunc(added, want.contains), added})
 		}
 	}
@@ -101,7 +101,7 @@ func (d *draft) lint(t testing.TB, rule string) []Finding {
 
 // contains says whether a finding is about a place or something below it.
 func (s spot) contains(f Finding) bool {
-	rest, ok := strings.CutPrefix(f.Path, fieldPath(s.path...))
+	rest, ok := strings.CutPrefix(f.Path, bundles.FieldPath(s.path...))
 	return ok && f.File == s.file && (rest == "" || len(s.path) == 0 || strings.HasPrefix(rest, ".") ||
 		strings.HasPrefix(rest, "["))
 }

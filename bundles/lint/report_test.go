@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 //go:generate go test -count=1 -run TestPrecisionPage . -update
@@ -255,7 +257,7 @@ func TestPaths(t *testing.T) {
 	for _, text := range []string{"", "spec", "spec.versions[0].schema", "metadata.annotations[a.b/c]", "a[0][1].b",
 		"spec.properties[x y].z"} {
 		path := parsePath(text)
-		got := fieldPath(path...)
+		got := bundles.FieldPath(path...)
 		if strings.Contains(text, "x y") { // a key that needs no brackets
 			text = "spec.properties.x y.z"
 		}

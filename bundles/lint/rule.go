@@ -122,7 +122,7 @@ type Finding struct {
 // at returns a finding at a field of an object. The object may be nil: then it
 // is about the bundle as a whole.
 func at(o *bundles.Object, message string, path ...any) Finding {
-	f := Finding{Message: message, Path: fieldPath(path...)}
+	f := Finding{Message: message, Path: bundles.FieldPath(path...)}
 	if o != nil {
 		f.File, f.Line = o.File, o.Position(path...)
 	}

@@ -72,7 +72,7 @@ func runtimeRules() []Rule {
 			"resources are no longer reconciled.",
 		Fix: "Set `priorityClassName`: `system-cluster-critical` if the cluster cannot work without the operator, " +
 			"otherwise a class in the bundle.",
-	}, accountRule()}, securityRules())
+	}, accountRule(), missingRule()}, securityRules())
 }
 
 func accountRule() Rule {
@@ -84,6 +84,29 @@ func accountRule() Rule {
 		Fix: "List the account in `permissions`, with `rules: []` if it needs no rights; or run the Deployment as " +
 			"another account.",
 	}
+}
+
+func missingRule() Rule {
+	return Rule{
+		ID: "runtime-missing-object", Title: "A Deployment needs a ConfigMap or a Secret that the bundle does not have",
+		Severity: Warning, Check: checkMissing,
+		Why: "A Pod does not start as long as a ConfigMap or a Secret of its volumes or variables is missing, and " +
+			"the ClusterServiceVersion never succeeds. What another Deployment of the bundle is told the name of, " +
+			"and what OLM or OpenShift make, is not reported.",
+		Fix: "Add the object to the bundle, set `optional: true`, or have the operator read it when it runs. Waive " +
+			"this finding if another Deployment of the operator makes it, or if users make it before they install " +
+			"the operator; then say so in the description.",
+	}
+}
+
+func checkMissing(in *Input) []Finding {
+	var out []Finding
+	for _, m := range in.Bundle.MissingObjects() {
+		out = append(out, at(in.Bundle.CSVObject(),
+			fmt.Sprintf("deployment %s needs %s %s, which the bundle does not have", m.Deployment, m.Kind, m.Name),
+			slices.Concat(m.Deployments, m.Path)...))
+	}
+	return out
 }
 
 func securityRules() []Rule {

@@ -55,14 +55,15 @@ func TestBundleIsClean(t *testing.T) {
 	report := lint.Run(lint.Input{Bundle: b}, lint.Options{})
 	var notes []string
 	for _, f := range report.Findings {
-		if f.Severity != lint.Info {
+		if f.Severity != lint.Info && f.Rule != "runtime-missing-object" {
 			t.Errorf("%s %s: %s", f.Severity, f.Rule, f.Message)
 			continue
 		}
 		notes = append(notes, f.Rule)
 	}
-	// It has no icon, uses OperatorConditions where there are some, and leaves priority classes to the cluster's owner.
-	want := []string{"of-hub", "olmv1-operator-condition", "runtime-priority-class"}
+	// Its description asks for the Secret with the hub's kubeconfig. It has no icon, uses OperatorConditions where
+	// there are some, and leaves priority classes to the cluster's owner.
+	want := []string{"runtime-missing-object", "of-hub", "olmv1-operator-condition", "runtime-priority-class"}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("remarks (-want +got):\n%s", diff)
 	}

@@ -69,7 +69,7 @@ func TestBundleBuild(t *testing.T) {
 	if err != nil || !strings.Contains(string(index), built.Digest) {
 		t.Errorf("the layout's index lacks %s: %s, %v", built.Digest, index, err)
 	}
-	if diff := cmp.Diff("snack-operator.v1.4.0", built.Name); diff != "" || len(built.Warnings) != 5 {
+	if diff := cmp.Diff("snack-operator.v1.4.0", built.Name); diff != "" || len(built.Warnings) != 6 {
 		t.Errorf("built %s with warnings %q", built.Name, built.Warnings)
 	}
 
