@@ -294,8 +294,8 @@ func silenceAlerts() []monitoringv1.Rule {
 					"pages about " + subject,
 				"description": "Alerts that page and fire, and that nobody is notified of: {{ $value }}. Ask the " +
 					"owner whether this is what the silence is for. `kubectl get alertsilence -n " +
-					"{{ $labels.namespace }} {{ $labels.silence }}` shows why it is there and until when. To end it: `bellwether silence end " +
-					"-n {{ $labels.namespace }} {{ $labels.silence }}`.",
+					"{{ $labels.namespace }} {{ $labels.silence }}` shows why it is there and until when. To end " +
+					"it: `bellwether silence end -n {{ $labels.namespace }} {{ $labels.silence }}`.",
 			}), absentFor)
 	}
 	return []monitoringv1.Rule{
