@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // ObjectivesInput is what the explanation of an operator's objectives is made
@@ -47,12 +48,12 @@ func Objectives(in ObjectivesInput) Explanation {
 		chain = append(chain, Link{State: Unknown, Reason: remedy.NoData, Text: text,
 			stale: []Stale{{What: "the error budgets", Why: text}}})
 	}
-	chain = append(chain, budgetLinks(in.Budgets)...)
+	isUnknown := func(b Budget) bool { return b.Left == nil }
+	chain = append(chain, budgetLinks(slices.DeleteFunc(slices.Clone(in.Budgets), isUnknown))...)
 	names.Cluster = spentOn(in.Budgets)
 	for _, b := range in.Budgets {
-		if b.Left == nil {
-			chain = append(chain, Link{State: Unknown, Reason: remedy.NoData, about: aboutSymptom,
-				Text: "there is no data for the error budget of " + b.SLI + on(b.Cluster)})
+		if isUnknown(b) {
+			chain = append(chain, withoutData(b))
 		}
 	}
 	e := conclude(Subject{Kind: "OperatorSLO", Namespace: in.Operator.Namespace, Name: in.Operator.Name}, chain, names,
@@ -62,6 +63,15 @@ func Objectives(in ObjectivesInput) Explanation {
 		return strings.Contains(a.Command, " slo get ")
 	})
 	return e
+}
+
+// withoutData is about a budget without data, and the alerts that fire because of that.
+func withoutData(b Budget) Link {
+	text := "there is no data for the error budget of " + b.SLI + on(b.Cluster)
+	if len(b.Firing) > 0 {
+		text += fmt.Sprintf("; %s: %s", phrase.Count(len(b.Firing), "firing alert"), strings.Join(b.Firing, ", "))
+	}
+	return Link{State: Unknown, Reason: remedy.NoData, about: aboutSymptom, Text: text}
 }
 
 // spentOn is the cluster to look at first.
