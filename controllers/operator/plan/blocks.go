@@ -102,35 +102,39 @@ func blockReason(b v1alpha1.VersionBlock, blocked bool) string {
 	}
 }
 
-// target returns the wanted version as the channel offers it. A blocked version
-// is never returned, even if the channel keeps its entry.
-func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
+// target returns the wanted version as the channel offers it, and why it is that. A blocked version is never returned,
+// even if the channel keeps its entry.
+func (p *pass) target() (*catalogs.Bundle, string, *conditions.Summary) {
 	spec := p.Operator.Spec
+	p.decision.Status.Available = nil
 	if h, held := p.holdOf(spec.Version); held {
 		s := stalled(v1alpha1.ReasonVersionHeld, p.heldMessage(h))
-		return nil, &s
+		return nil, "", &s
 	}
 	if b, blocked := p.blocks[spec.Version]; blocked && spec.Version != "" {
 		s := stalled(v1alpha1.ReasonVersionBlocked, p.blockedMessage(b))
-		return nil, &s
+		return nil, "", &s
 	}
 	if p.offered == nil {
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
 			"all versions of package %s are blocked: %v; publish another version, or remove a block",
 			spec.Package, p.nothingLeft))
-		return nil, &s
-	}
-	bundle, err := p.offered.Target(spec.Channel, spec.Version)
-	if err == nil {
-		return bundle, nil
+		return nil, "", &s
 	}
 	if _, emptied := p.Package.Channels[spec.Channel]; emptied && p.offered.Channels[spec.Channel] == nil {
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
 			"every version of channel %s is blocked: set spec.channel to another one, publish another version, or "+
 				"remove a block", spec.Channel))
-		return nil, &s
+		return nil, "", &s
 	}
-	return nil, targetProblem(err)
+	if spec.Version == "" || !catalogs.IsExact(spec.Version) {
+		return p.chooseVersion()
+	}
+	bundle, err := p.offered.Target(spec.Channel, spec.Version)
+	if err != nil {
+		return nil, "", targetProblem(err)
+	}
+	return bundle, "spec.version names it", nil
 }
 
 func (p *pass) blockedMessage(b v1alpha1.VersionBlock) string {
