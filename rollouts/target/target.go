@@ -98,6 +98,22 @@ type chooser struct {
 	head     *catalogs.Bundle
 }
 
+// Held are the held versions of an operator in the form of blocks, which is the one in which agents know of versions that
+// must not be installed.
+func Held(o *v1alpha1.ManagedOperator) []v1alpha1.VersionBlock {
+	var list []v1alpha1.VersionBlock
+	for _, h := range o.Spec.Holds {
+		if h.IsOfVersion() {
+			list = append(list, v1alpha1.VersionBlock{Package: o.Spec.Package, Version: h.Version,
+				Reason: phrase.Truncate("held for ManagedOperator "+o.Name+": "+h.Reason, maxBlockReason)})
+		}
+	}
+	return list
+}
+
+// maxBlockReason is the API's bound on the reason of a block.
+const maxBlockReason = 512
+
 // last is what steps are judged from.
 func last(in Input) catalogs.Installed {
 	byAge := slices.SortedFunc(slices.Values(pointers(in.Rollouts)), func(a, b *v1alpha1.OperatorRollout) int {

@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/target"
 )
 
 // Encode returns blocks in a form that can be compared.
@@ -37,7 +38,7 @@ func Encode(list []v1alpha1.VersionBlock) string {
 func (p *pass) readBlocks() {
 	name := p.Operator.Spec.Package
 	p.blocks = map[string]v1alpha1.VersionBlock{}
-	for _, b := range p.heldBlocks() {
+	for _, b := range target.Held(p.Operator) {
 		p.blocks[b.Version] = b
 	}
 	for _, b := range blocks.InForce(p.Catalog, p.Package, name) {
@@ -62,7 +63,7 @@ func (p *pass) block() {
 	if len(p.decision.Adopt) > 0 {
 		return // the next pass does it, since each write needs the object as it is then
 	}
-	list := withHeld(blocks.ForInstalls(p.Catalog, p.Package, p.Operator.Spec.Package), p.heldBlocks())
+	list := withHeld(blocks.ForInstalls(p.Catalog, p.Package, p.Operator.Spec.Package), target.Held(p.Operator))
 	text := Encode(list)
 	for _, i := range p.Installs {
 		if !i.Deleting && (i.Blocks != text || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds)) {
