@@ -44,10 +44,13 @@ func Operator(in OperatorInput) Explanation {
 	for i := range in.Installs {
 		chain = append(chain, memberLink(byName, &in.Installs[i]))
 	}
-	all := o.Status.Clusters
+	all, pending := o.Status.Clusters, "nothing is pending"
+	if a := o.Status.Available; a != nil {
+		pending = fmt.Sprintf("version %s waits for an approval", a.Version)
+	}
 	e := conclude(Subject{Kind: "ManagedOperator", Namespace: o.Namespace, Name: o.Name}, chain, names, fmt.Sprintf(
-		"%s %s %s and %s Ready; nothing is pending.", phrase.Part(all.Ready, all.Selected, "selected cluster"),
-		phrase.Word(all.Selected, "runs", "run"), targetOf(o), phrase.Word(all.Selected, "is", "are")))
+		"%s %s %s and %s Ready; %s.", phrase.Part(all.Ready, all.Selected, "selected cluster"),
+		phrase.Word(all.Selected, "runs", "run"), targetOf(o), phrase.Word(all.Selected, "is", "are"), pending))
 	e.Members = members
 	return e
 }
@@ -85,7 +88,7 @@ func targetOf(o *v1alpha1.ManagedOperator) string {
 	case version == "":
 		return "the head of its channel"
 	case !catalogs.IsExact(version):
-		return "a version in " + version
+		return "in the range " + version
 	default:
 		return version
 	}
