@@ -144,14 +144,16 @@ func pointers(list []v1alpha1.OperatorRollout) []*v1alpha1.OperatorRollout {
 // hasReachedClusters tells whether clusters run, or begin to run, what a rollout brings. One that was rolled back has
 // left nothing.
 func hasReachedClusters(r *v1alpha1.OperatorRollout) bool {
-	n := r.Status.Clusters
 	switch {
 	case r.Status.Phase == v1alpha1.RolloutRolledBack:
 		return false
 	case r.Spec.Rollback != nil, r.Status.Phase == v1alpha1.RolloutSucceeded:
 		return true
 	}
-	return n.InProgress+n.Succeeded+n.Failed > 0
+	return slices.ContainsFunc(r.Status.Waves, func(w v1alpha1.WaveStatus) bool {
+		// A cluster that was admitted and is offline since then is deferred.
+		return w.StartedAt != nil && w.InProgress+w.Succeeded+w.Failed+w.Deferred > 0
+	})
 }
 
 // choose takes the first of the candidates that meets a condition and needs no approval.
@@ -176,14 +178,14 @@ func (c *chooser) choose(candidates []*catalogs.Bundle, meets func(*catalogs.Bun
 // candidates are the versions that may become the target, as far as approvals permit: the best one first.
 func (c *chooser) candidates() ([]*catalogs.Bundle, error) {
 	spec := c.Operator.Spec
-	all, err := c.Offered.OfferedBy(spec.Channel)
+	if spec.Version == "" {
+		return c.fromHead()
+	}
+	versions, err := catalogs.ParseRange(spec.Version)
 	if err != nil {
 		return nil, err
 	}
-	if spec.Version == "" {
-		return c.fromHead(all)
-	}
-	versions, err := catalogs.ParseRange(spec.Version)
+	all, err := c.Offered.OfferedBy(spec.Channel)
 	if err != nil {
 		return nil, err
 	}
@@ -202,13 +204,17 @@ func (c *chooser) candidates() ([]*catalogs.Bundle, error) {
 }
 
 // fromHead are the channel's head, and below it what is between it and the last version.
-func (c *chooser) fromHead(all []*catalogs.Bundle) ([]*catalogs.Bundle, error) {
+func (c *chooser) fromHead() ([]*catalogs.Bundle, error) {
 	var err error
 	if c.head, err = c.Offered.Target(c.Operator.Spec.Channel, ""); err != nil {
 		return nil, err
 	}
 	if c.approvalFor(c.head) == nil {
 		return []*catalogs.Bundle{c.head}, nil
+	}
+	all, err := c.Offered.OfferedBy(c.Operator.Spec.Channel)
+	if err != nil {
+		return nil, err
 	}
 	lower := filter(c.withoutSkipped(all), func(b *catalogs.Bundle) bool {
 		return b != c.head && (c.isLast(b) || len(b.Version.Pre) == 0 && c.compareToLast(b) > 0 &&

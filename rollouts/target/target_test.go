@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
@@ -51,7 +53,9 @@ func (s *situation) rolledOut(version string) *v1alpha1.OperatorRollout {
 	r := v1alpha1.OperatorRollout{}
 	r.Spec.Revision = int64(len(s.Rollouts) + 1)
 	r.Spec.Release.Version, r.Spec.Release.Bundle = version, "echo.v"+version
-	r.Status.Phase, r.Status.Clusters.InProgress = v1alpha1.RolloutProgressing, 1
+	r.Status.Phase = v1alpha1.RolloutProgressing
+	r.Status.Waves = []v1alpha1.WaveStatus{{Name: "canary", StartedAt: &metav1.Time{},
+		WaveCounts: v1alpha1.WaveCounts{Total: 1, InProgress: 1}}, {Name: "rest"}}
 	s.Rollouts = append([]v1alpha1.OperatorRollout{r}, s.Rollouts...)
 	return &s.Rollouts[0]
 }
@@ -140,9 +144,25 @@ func TestChoose(t *testing.T) {
 			version: all, change: func(s *situation) {
 				s.approvals("PPP")
 				s.rolledOut("1.1.0")
-				s.rolledOut("1.2.0").Status.Clusters.InProgress = 0
+				s.rolledOut("1.2.0").Status.Waves[0].StartedAt = nil
 			},
 			want: "1.1.0", waits: "1.3.0 Minor: 1.3.0 is a minor update of 1.1.0, and spec.updates.minor is Approval",
+		},
+		"nor one whose clusters have left the fleet": {
+			version: all, change: func(s *situation) {
+				s.approvals("PPP")
+				s.rolledOut("1.1.0")
+				s.rolledOut("1.2.0").Status.Waves[0].WaveCounts = v1alpha1.WaveCounts{Total: 1, Removed: 1}
+			},
+			want: "1.1.0", waits: "1.3.0 Minor: 1.3.0 is a minor update of 1.1.0, and spec.updates.minor is Approval",
+		},
+		"a cluster that went offline after it was admitted counts": {
+			version: all, change: func(s *situation) {
+				s.approvals("PPP")
+				s.rolledOut("1.1.0")
+				s.rolledOut("1.2.0").Status.Waves[0].WaveCounts = v1alpha1.WaveCounts{Total: 1, Deferred: 1}
+			},
+			want: "1.2.0", waits: "1.3.0 Minor: 1.3.0 is a minor update of 1.2.0, and spec.updates.minor is Approval",
 		},
 		"clusters that are behind do not count where a rollout does": {
 			version: all, change: func(s *situation) {

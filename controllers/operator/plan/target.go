@@ -96,7 +96,7 @@ func (p *pass) catalogProblem() *conditions.Summary {
 	case p.Catalog.Status.Digest == "":
 		s = p.catalogNotRead()
 	case p.PackageFailure != nil && p.PackageFailure.Reason == v1alpha1.ReasonUnknownPackage:
-		p.decision.Status.Target = nil
+		p.decision.Status.Target, p.decision.Status.Available = nil, nil
 		s = stalled(p.PackageFailure.Reason,
 			p.PackageFailure.Cause+": correct spec.package, or add the package to the catalog")
 	case p.PackageFailure != nil:

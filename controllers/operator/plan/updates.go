@@ -32,18 +32,17 @@ func (p *pass) chooseVersion() (*catalogs.Bundle, string, *conditions.Summary) {
 	return choice.Bundle, choice.Reason, nil
 }
 
-// installed is what the selected clusters run.
+// installed is what the selected clusters run, each once.
 func (p *pass) installed() []catalogs.Installed {
-	var list []catalogs.Installed
+	list := map[catalogs.Installed]bool{}
 	for name := range p.selected {
 		if i, found := p.byName[name]; found {
-			list = append(list, i.Installed)
+			list[i.Installed] = true
 		}
 	}
-	slices.SortFunc(list, func(a, b catalogs.Installed) int {
+	return slices.SortedFunc(maps.Keys(list), func(a, b catalogs.Installed) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
-	return slices.Compact(list)
 }
 
 // setAvailable reports the version that waits for an approval, and decides to announce one that has begun to.

@@ -4,9 +4,9 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/blang/semver/v4"
 	"github.com/spf13/cobra"
@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
 const approveLong = `Approve a version of an operator that waits for an approval.
@@ -124,11 +125,11 @@ func checkApproval(o *v1alpha1.ManagedOperator, version string) error {
 }
 
 // availableText is the version that waits for an approval; empty where none does.
-func availableText(o *v1alpha1.ManagedOperator) string {
+func availableText(o *v1alpha1.ManagedOperator, now time.Time) string {
 	a := o.Status.Available
 	if a == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s waits for an approval: %s; approve it with `bellwether operator approve %s %s --reason TEXT`",
-		a.Version, cmp.Or(a.Reason, "a policy asks for it"), o.Name, a.Version)
+	return fmt.Sprintf("%s waits for an approval since %s: %s; approve it with `bellwether operator approve %s %s "+
+		"--reason TEXT`", a.Version, term.Clock(now, &a.Since), a.Reason, o.Name, a.Version)
 }

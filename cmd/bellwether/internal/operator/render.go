@@ -43,7 +43,7 @@ func Operator(in OperatorInput, s term.Style) string {
 	facts.Add(term.PlainCells("Package:", fmt.Sprintf("%s, channel %s, catalog %s", o.Spec.Package, channelOf(o),
 		o.Spec.Catalog.Name))...)
 	facts.Add(term.PlainCells("Target:", targetText(o))...)
-	if text := availableText(o); text != "" {
+	if text := availableText(o, in.Now); text != "" {
 		facts.Add(term.PlainCells("Available:", text)...)
 	}
 	facts.Add(term.PlainCells("Clusters:", selectorText(&o.Spec.ClusterSelector)+clusterText(o.Status.Clusters))...)
