@@ -91,7 +91,8 @@ func TestOtherKinds(t *testing.T) {
 		"operator with a version that waits": {func(in *fleetInput) {
 			in.operator.Spec.Version = "1.x"
 			in.operator.Status.Available = &v1alpha1.AvailableVersion{Version: "1.3.0", Update: v1alpha1.UpdateMinor,
-				Since: *agoPtr(time.Hour), Reason: "1.3.0 is a minor update of 1.1.0, and spec.updates.minor is Approval"}
+				Since:  *agoPtr(time.Hour),
+				Reason: "1.3.0 is a minor update of 1.1.0, and spec.updates.minor is Approval"}
 		}, Healthy, "", "runs 1.1.0 and is Ready; version 1.3.0 waits for an approval."},
 		"operator with a range that has nothing": {func(in *fleetInput) {
 			in.operator.Spec.Version, in.operator.Status.Target = "1.5.x", nil

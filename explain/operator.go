@@ -111,8 +111,9 @@ func intentionLink(o *v1alpha1.ManagedOperator, newest *v1alpha1.OperatorRollout
 		l.State, l.Reason, l.Text = "", "", wants
 	}
 	if a := o.Status.Available; a != nil {
-		l.Links = append(l.Links, Link{Since: &a.Since, Text: fmt.Sprintf("version %s waits for an approval: %s", a.Version,
-			a.Reason), Evidence: []Evidence{{Object: r.object, Field: "status.available.version", Observed: a.Version}}})
+		l.Links = append(l.Links, Link{Since: &a.Since,
+			Text:     fmt.Sprintf("version %s waits for an approval: %s", a.Version, a.Reason),
+			Evidence: []Evidence{{Object: r.object, Field: "status.available.version", Observed: a.Version}}})
 	}
 	if o.Spec.Paused {
 		l.Links = append(l.Links, Link{State: Waiting, Reason: remedy.OperatorPaused,

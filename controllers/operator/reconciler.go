@@ -248,8 +248,8 @@ func (r *Reconciler) reportDecisions(operator *v1alpha1.ManagedOperator, decided
 // announce emits an Event for a version that begins to wait for an approval.
 func (r *Reconciler) announce(operator *v1alpha1.ManagedOperator, waits *v1alpha1.AvailableVersion) {
 	if waits != nil {
-		kit.Emit(r.Events, operator, "UpdateAvailable", "Reconcile", "version %s waits for an approval: %s; approve it "+
-			"with `bellwether operator approve %s %s --reason TEXT`", waits.Version, waits.Reason, operator.Name,
+		kit.Emit(r.Events, operator, "UpdateAvailable", "Reconcile", "version %s waits for an approval: %s; approve "+
+			"it with `bellwether operator approve %s %s --reason TEXT`", waits.Version, waits.Reason, operator.Name,
 			waits.Version)
 	}
 }

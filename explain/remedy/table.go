@@ -215,8 +215,8 @@ func operator() []Remedy {
 			do("If no newer version can be reached, the author has to publish one whose catalog entry names the " +
 				"installed version in replaces, in skips, or in its skipRange. Going back to an older version is not " +
 				"an upgrade."),
-			do("If spec.version of the ManagedOperator is a range below what the clusters run, write one that has it, " +
-				"or end the rollout that brought it with `bellwether rollout rollback`.")}, Next: noticed},
+			do("If spec.version of the ManagedOperator is a range below what the clusters run, write one that has " +
+				"it, or end the rollout that brought it with `bellwether rollout rollback`.")}, Next: noticed},
 		{Reason: v1alpha1.ReasonBundleTooLarge, Means: "The bundle is too large to be served inline, and has no " +
 			"image that OLM could unpack.", Do: []Action{
 			run("Publish the bundle as an image and name the image in the catalog", "bellwether bundle push DIR REF")},

@@ -59,15 +59,15 @@ var (
 	ErrDowngrade = errors.New("a range never takes clusters to a lower version")
 )
 
-// Choose chooses the highest version of the channel that spec.version permits, that the last one can be upgraded to, and
-// whose update is Automatic or approved. The steps are judged from the last version: that of the newest rollout which
-// has reached a cluster, a rollback included; or else the highest that a selected cluster runs. The first version needs
-// no approval, since a person has just written the spec. The last version itself stays the target where nothing higher
-// may be rolled out.
+// Choose chooses the highest version of the channel that spec.version permits, that the last one can be upgraded to,
+// and whose update is Automatic or approved. The steps are judged from the last version: that of the newest rollout
+// which has reached a cluster, a rollback included; or else the highest that a selected cluster runs. The first version
+// needs no approval, since a person has just written the spec. The last version itself stays the target where nothing
+// higher may be rolled out.
 //
-// Without a range, the channel's head comes first, whatever its version is. With a range, nothing below the last version
-// is chosen, and a version that is lower than one that was rolled back needs an approval, whatever the policy is.
-// Versions that another one skips are chosen only from a range that has no others.
+// Without a range, the channel's head comes first, whatever its version is. With a range, nothing below the last
+// version is chosen, and a version that is lower than one that was rolled back needs an approval, whatever the policy
+// is. Versions that another one skips are chosen only from a range that has no others.
 //
 // Errors wrap ErrNeedsApproval, ErrDowngrade, catalogs.ErrNotRange, catalogs.ErrNoVersion, catalogs.ErrNoChannel or
 // catalogs.ErrInvalidPackage.
@@ -98,8 +98,8 @@ type chooser struct {
 	head     *catalogs.Bundle
 }
 
-// Held are the held versions of an operator in the form of blocks, which is the one in which agents know of versions that
-// must not be installed.
+// Held are the held versions of an operator in the form of blocks, as agents know of versions that must not be
+// installed.
 func Held(o *v1alpha1.ManagedOperator) []v1alpha1.VersionBlock {
 	var list []v1alpha1.VersionBlock
 	for _, h := range o.Spec.Holds {
@@ -239,8 +239,8 @@ func (c *chooser) withoutSkipped(list []*catalogs.Bundle) []*catalogs.Bundle {
 
 func (c *chooser) isLast(b *catalogs.Bundle) bool { return b.Name == c.last.Name }
 
-// compareToLast orders a bundle and the last version; with no last version every bundle is higher, and with one of which
-// nothing but the name is known.
+// compareToLast orders a bundle and the last version. Every bundle is higher if there is none, or if it has neither a
+// version nor a conventional name.
 func (c *chooser) compareToLast(b *catalogs.Bundle) int {
 	if c.isLast(b) {
 		return 0
@@ -265,8 +265,8 @@ func (c *chooser) lastVersion() (semver.Version, bool) {
 	return c.last.SemVer()
 }
 
-// isReachable tells whether the last version can be upgraded to a bundle. The channel's head is chosen whether it can or
-// not, since somebody has to be told.
+// isReachable tells whether the last version can be upgraded to a bundle. The channel's head counts as reachable: if no
+// cluster has a path to it, the operator says so.
 func (c *chooser) isReachable(b *catalogs.Bundle) bool {
 	if c.last.Name == "" || b == c.head {
 		return true

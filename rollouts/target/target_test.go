@@ -18,8 +18,8 @@ import (
 
 func ladder(t testing.TB, notation string) *catalogs.Package {
 	t.Helper()
-	pkg, err := catalogs.ReadPackage(catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("echo", notation))),
-		"echo")
+	text := strings.NewReader(catalogtest.Graph("echo", notation))
+	pkg, err := catalogs.ReadPackage(catalogs.SingleFile("test", text), "echo")
 	if err != nil {
 		t.Fatalf("read package: %v", err)
 	}
@@ -34,6 +34,12 @@ const upTo200 = `
 	1.3.0-rc.1 replaces 1.2.0
 	1.3.0 replaces 1.3.0-rc.1
 	2.0.0 replaces 1.3.0`
+
+const skipping = `
+	1.0.0
+	1.1.0 replaces 1.0.0
+	1.2.0 replaces 1.1.0
+	1.3.0 replaces 1.1.0 skips 1.2.0`
 
 // situation is an operator in a fleet.
 type situation struct {
@@ -111,8 +117,8 @@ func TestChoose(t *testing.T) {
 		},
 		"without a policy every update is automatic": {
 			version: all, change: func(s *situation) { s.rolledOut("1.1.0") }, want: "1.3.0",
-			reason: `the highest version in ">=1.0.0 <2.0.0" that may be rolled out; minor updates, as from 1.1.0, are ` +
-				"Automatic",
+			reason: `the highest version in ">=1.0.0 <2.0.0" that may be rolled out; minor updates, as from 1.1.0, ` +
+				"are Automatic",
 		},
 		"a patch flows while a minor version waits": {
 			version: all, change: func(s *situation) { s.approvals("APP"); s.rolledOut("1.1.0") },
@@ -187,21 +193,22 @@ func TestChoose(t *testing.T) {
 			version: ">=1.3.0-rc.0 <1.3.0", change: func(s *situation) { s.rolledOut("1.1.0") }, want: "1.3.0-rc.1",
 		},
 		"its release is a patch of it": {
-			version: ">=1.3.0-rc.0 <2.0.0", change: func(s *situation) { s.approvals("APP"); s.rolledOut("1.3.0-rc.1") },
-			want: "1.3.0", reason: "patch updates, as from 1.3.0-rc.1, are Automatic",
+			version: ">=1.3.0-rc.0 <2.0.0", want: "1.3.0",
+			change: func(s *situation) { s.approvals("APP"); s.rolledOut("1.3.0-rc.1") },
+			reason: "patch updates, as from 1.3.0-rc.1, are Automatic",
 		},
 		"a blocked version is skipped": {
 			version: all, change: func(s *situation) { s.rolledOut("1.1.0"); s.block("1.3.0") }, want: "1.2.0",
 		},
 		"a version that another one skips is skipped": {
 			version: ">=1.0.0 <1.3.0", change: func(s *situation) {
-				s.Offered = ladder(s.t, "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.1.0 skips 1.2.0")
+				s.Offered = ladder(s.t, skipping)
 				s.rolledOut("1.0.0")
 			}, want: "1.1.0",
 		},
 		"unless the range has no other": {
 			version: ">=1.2.0 <1.3.0", change: func(s *situation) {
-				s.Offered = ladder(s.t, "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.1.0 skips 1.2.0")
+				s.Offered = ladder(s.t, skipping)
 				s.rolledOut("1.0.0")
 			}, want: "1.2.0",
 		},
@@ -225,7 +232,8 @@ func TestChoose(t *testing.T) {
 				s.rolledOut("1.3.0")
 				s.rollBack("1.1.1")
 			},
-			want: "1.1.1", waits: "1.2.0 Minor: 1.2.0 is lower than 1.3.0, which was rolled back, and higher than 1.1.1",
+			want:  "1.1.1",
+			waits: "1.2.0 Minor: 1.2.0 is lower than 1.3.0, which was rolled back, and higher than 1.1.1",
 		},
 		"a version below it can be approved": {
 			version: all, change: func(s *situation) {
@@ -291,12 +299,13 @@ func TestChoose(t *testing.T) {
 		},
 		"a range that has nothing": {
 			version: ">=1.4.0 <2.0.0", err: catalogs.ErrNoVersion,
-			message: `no such version in ">=1.4.0 <2.0.0" in channel "stable" of package "echo": the nearest are 2.0.0, 1.3.0`,
+			message: `no such version in ">=1.4.0 <2.0.0" in channel "stable" of package "echo": the nearest are ` +
+				"2.0.0, 1.3.0",
 		},
 		"a range that has nothing but a pre-release": {
 			version: ">1.2.0 <1.3.0", err: catalogs.ErrNoVersion,
-			message: "1.3.0-rc.1 would be, and a range has a pre-release only if it names one of the same version, such " +
-				"as >=1.3.0-rc.1",
+			message: "1.3.0-rc.1 would be, and a range has a pre-release only if it names one of the same version, " +
+				"such as >=1.3.0-rc.1",
 		},
 		"what is no range": {version: "^1.2.0", err: catalogs.ErrNotRange},
 		"an unknown channel": {
@@ -317,8 +326,9 @@ func TestChoose(t *testing.T) {
 		},
 		"a head that needs an approval": {
 			change: func(s *situation) { s.rolledOut("1.1.0"); s.approvals("AAP") }, want: "1.3.0",
-			waits:  "2.0.0 Major: 2.0.0 is a major update of 1.1.0, and spec.updates.major is Approval",
-			reason: "the highest version of the channel that may be rolled out; minor updates, as from 1.1.0, are Automatic",
+			waits: "2.0.0 Major: 2.0.0 is a major update of 1.1.0, and spec.updates.major is Approval",
+			reason: "the highest version of the channel that may be rolled out; minor updates, as from 1.1.0, are " +
+				"Automatic",
 		},
 		"below a head that needs an approval, nothing is higher": {
 			change: func(s *situation) { s.rolledOut("1.3.0"); s.approvals("PPP") }, want: "1.3.0",
@@ -353,8 +363,8 @@ func TestChoose(t *testing.T) {
 				waits = w.Bundle.VersionString() + " " + string(w.Kind) + ": " + w.Reason
 			}
 			if chosen != test.want || waits != test.waits || !strings.Contains(got.Reason, test.reason) {
-				t.Errorf("chosen %q because %q, waits %q;\nwant %q because %q, %q", chosen, got.Reason, waits, test.want,
-					test.reason, test.waits)
+				t.Errorf("chosen %q because %q, waits %q;\nwant %q because %q, %q", chosen, got.Reason, waits,
+					test.want, test.reason, test.waits)
 			}
 		})
 	}

@@ -67,8 +67,8 @@ func (p *pass) choiceProblem(choice target.Choice, err error) *conditions.Summar
 	case errors.Is(err, catalogs.ErrNotRange):
 		s = stalled(v1alpha1.ReasonInvalidSpec, "spec.version: "+err.Error())
 	case errors.Is(err, target.ErrNeedsApproval):
-		s = waiting(v1alpha1.ReasonWaiting, fmt.Sprintf("%v: approve the version with `%s`, or change spec.updates", err,
-			p.approveCommand()))
+		s = waiting(v1alpha1.ReasonWaiting, fmt.Sprintf("%v: approve the version with `%s`, or change spec.updates",
+			err, p.approveCommand()))
 	case errors.Is(err, target.ErrDowngrade):
 		s = stalled(v1alpha1.ReasonNoUpgradePath, err.Error()+p.wayDown())
 		if b, blocked := p.blocks[choice.Last.Version]; blocked {

@@ -48,9 +48,9 @@ func TestRanges(t *testing.T) {
 		"a patch while a minor version waits": {
 			withRange(">=1.0.0 <2.0.0", approval(v1alpha1.UpdateApproval, "")),
 			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.1",
-				contains: "; version 1.3.0 waits for an approval since 2026-11-21T12:00:00Z: 1.3.0 is a minor update of " +
-					"1.1.0, and spec.updates.minor is Approval; approve it with `bellwether operator approve echo 1.3.0 " +
-					"--reason TEXT`"},
+				contains: "; version 1.3.0 waits for an approval since 2026-11-21T12:00:00Z: 1.3.0 is a minor update " +
+					"of 1.1.0, and spec.updates.minor is Approval; approve it with `bellwether operator approve echo " +
+					"1.3.0 --reason TEXT`"},
 		},
 		"an operator that waits for an approval is Ready": {
 			withRange(">=1.0.0 <2.0.0 !1.1.1", approval(v1alpha1.UpdateApproval, "")),
@@ -94,22 +94,23 @@ func TestRanges(t *testing.T) {
 				withRange(">=1.3.0 <2.0.0", nil)(t, in)
 				in.Operator.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.3.0", Rollout: "echo-0", Reason: "bad"}}
 			},
-			want{state: "Stalled", reason: "VersionHeld", contains: `no version in ">=1.3.0 <2.0.0" can be rolled out; ` +
-				"version 1.3.0 is held: bad"},
+			want{state: "Stalled", reason: "VersionHeld", contains: `no version in ">=1.3.0 <2.0.0" can be rolled ` +
+				"out; version 1.3.0 is held: bad"},
 		},
 		"a range that was lowered": {
 			withRange("<1.1.0", nil),
-			want{state: "Stalled", reason: "NoUpgradePath", contains: "a range never takes clusters to a lower version: " +
-				"1.1.0 was rolled out last, and the highest version in the range is 1.0.0: write a range that has the " +
-				"version which the clusters run, or take the clusters back with `bellwether rollout rollback echo"},
+			want{state: "Stalled", reason: "NoUpgradePath", contains: "a range never takes clusters to a lower " +
+				"version: 1.1.0 was rolled out last, and the highest version in the range is 1.0.0: write a range " +
+				"that has the version which the clusters run, or take the clusters back with `bellwether rollout " +
+				"rollback echo"},
 		},
 		"what runs is blocked, and the range has nothing newer": {
 			func(t *testing.T, in *plan.Input) {
 				withRange("<=1.1.0", nil)(t, in)
 				in.Catalog.Spec.Blocks = blocking("1.1.0")
 			},
-			want{state: "Stalled", reason: "VersionBlocked", contains: "the former is blocked: it loses data; publish a " +
-				"newer version"},
+			want{state: "Stalled", reason: "VersionBlocked", contains: "the former is blocked: it loses data; " +
+				"publish a newer version"},
 		},
 		"what runs is blocked, and the range has something newer": {
 			func(t *testing.T, in *plan.Input) {
@@ -120,8 +121,9 @@ func TestRanges(t *testing.T) {
 		},
 		"what is no range": {
 			withRange("^1.1.0", nil),
-			want{state: "Stalled", reason: "InvalidSpec", contains: `spec.version: not a range of versions: "^1.1.0": ` +
-				`"^1.1.0" is neither a whole version such as 1.2.0 nor a wildcard such as 1.2.x: write it as >=1.2.0 <2.0.0`},
+			want{state: "Stalled", reason: "InvalidSpec", contains: `spec.version: not a range of versions: ` +
+				`"^1.1.0": "^1.1.0" is neither a whole version such as 1.2.0 nor a wildcard such as 1.2.x: write it ` +
+				"as >=1.2.0 <2.0.0"},
 		},
 	})
 }

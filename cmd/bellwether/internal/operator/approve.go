@@ -118,8 +118,8 @@ func checkApproval(o *v1alpha1.ManagedOperator, version string) error {
 	}
 	r, err := catalogs.ParseRange(o.Spec.Version)
 	if err == nil && !r.Contains(v) {
-		err = exit.Hintf("change spec.version, or approve another version", "version %s is not in the range %s", version,
-			o.Spec.Version)
+		err = exit.Hintf("change spec.version, or approve another version", "version %s is not in the range %s",
+			version, o.Spec.Version)
 	}
 	return err
 }

@@ -24,7 +24,8 @@ func waiting() (*clitest.Hub, *v1alpha1.ManagedOperator) {
 	o.Status.Target = &v1alpha1.TargetVersion{Version: "1.1.0", Channel: "stable",
 		Reason: `the highest version in ">=1.0.0 <2.0.0" that may be rolled out`}
 	o.Status.Available = &v1alpha1.AvailableVersion{Version: "1.3.0", Update: v1alpha1.UpdateMinor,
-		Since: metav1.NewTime(fixture.Noon), Reason: "1.3.0 is a minor update of 1.1.0, and spec.updates.minor is Approval"}
+		Since:  metav1.NewTime(fixture.Noon),
+		Reason: "1.3.0 is a minor update of 1.1.0, and spec.updates.minor is Approval"}
 	return clitest.NewHub(o), o
 }
 

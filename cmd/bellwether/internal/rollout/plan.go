@@ -194,8 +194,9 @@ func (a *app) choose(h *hub.Client, in *PlanInput, list []v1alpha1.OperatorRollo
 	}
 	choice, err := target.Choose(asked)
 	if errors.Is(err, target.ErrNeedsApproval) {
-		return nil, exit.Hint(err, fmt.Sprintf("approve it with `%s operator approve %s %s --reason TEXT`, or see with "+
-			"--version what its rollout would do", h.Self, in.Operator.Name, choice.Waiting.Bundle.VersionString()))
+		return nil, exit.Hint(err, fmt.Sprintf("approve it with `%s operator approve %s %s --reason TEXT`, or see "+
+			"with --version what its rollout would do", h.Self, in.Operator.Name,
+			choice.Waiting.Bundle.VersionString()))
 	}
 	in.Reason, in.Waiting = choice.Reason, choice.Waiting
 	return choice.Bundle, err

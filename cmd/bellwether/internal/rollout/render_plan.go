@@ -38,8 +38,8 @@ type PlanInput struct {
 	Unread  error
 	Channel string
 	Target  *catalogs.Bundle
-	// Reason is why it is this target, where the spec names a range or no version; Waiting is a higher one that needs an
-	// approval.
+	// Reason is why it is this target, where the spec names a range or no version; Waiting is a higher one that needs
+	// an approval.
 	Reason  string
 	Waiting *target.Update
 	// Unsupported warns of a target that is not supported any more.

@@ -276,10 +276,13 @@ func TestPlan(t *testing.T) {
 		want     []string
 	}{
 		"a range": {args: []string{"--version", ">=1.0.0"}, want: []string{"echo-operator to 1.1.0",
-			`Target: the highest version in ">=1.0.0" that may be rolled out; minor updates, as from 1.0.0, are Automatic.`}},
-		"a range that is none": {args: []string{"--version", "^1.0.0"}, code: exit.Error, want: []string{"write it as"}},
+			`Target: the highest version in ">=1.0.0" that may be rolled out; minor updates, as from 1.0.0, are ` +
+				"Automatic."}},
+		"a range that is none": {args: []string{"--version", "^1.0.0"}, code: exit.Error,
+			want: []string{"write it as"}},
 		"a range with a version that waits": {operator: "careful", want: []string{"echo-operator to 1.0.0",
-			"! Version 1.1.0 waits for an approval: 1.1.0 is a minor update of 1.0.0, and spec.updates.minor is Approval."}},
+			"! Version 1.1.0 waits for an approval: 1.1.0 is a minor update of 1.0.0, and spec.updates.minor is " +
+				"Approval."}},
 		"a range with nothing else": {operator: "careful", args: []string{"--version", ">=1.1.0"}, code: exit.Error,
 			want: []string{"approve it with `bellwether operator approve careful 1.1.0 --reason TEXT`"}},
 		"a held version": {operator: "held", code: exit.Error, want: []string{"held for ManagedOperator held: it was " +

@@ -189,8 +189,9 @@ func TestStateFilter(t *testing.T) {
 		"operator list -o name --state vetoed": "",
 		"rollout list -o name --state stale":   "operatorrollout.bellwether.dev/echo-2\n",
 		"rollout list -o name --state drifted": "",
-		"__complete fleet list --state stale,": "stale,drifted\nstale,vetoed\nstale,paused\nstale,frozen\nstale,update\n",
-		"__complete rollout get --state dr":    "stale\ndrifted\nvetoed\npaused\nfrozen\nupdate\n",
+		"__complete fleet list --state stale,": "stale,drifted\nstale,vetoed\nstale,paused\nstale,frozen\n" +
+			"stale,update\n",
+		"__complete rollout get --state dr": "stale\ndrifted\nvetoed\npaused\nfrozen\nupdate\n",
 	} {
 		got := h.Must(t, strings.Fields(args)...)
 		text, _, _ := strings.Cut(got.Out, ":")
