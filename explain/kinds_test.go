@@ -88,6 +88,16 @@ func TestOtherKinds(t *testing.T) {
 			set(&in.cluster.Status.Conditions, v1alpha1.ConditionHibernating, false, v1alpha1.ReasonPowerUnknown,
 				"no end")
 		}, state: Healthy},
+		"operator with a version that waits": {func(in *fleetInput) {
+			in.operator.Spec.Version = "1.x"
+			in.operator.Status.Available = &v1alpha1.AvailableVersion{Version: "1.3.0", Update: v1alpha1.UpdateMinor,
+				Since:  *agoPtr(time.Hour),
+				Reason: "1.3.0 is a minor update of 1.1.0, and spec.updates.minor is Approval"}
+		}, Healthy, "", "runs 1.1.0 and is Ready; version 1.3.0 waits for an approval."},
+		"operator with a range that has nothing": {func(in *fleetInput) {
+			in.operator.Spec.Version, in.operator.Status.Target = "1.5.x", nil
+			stall(&in.operator.Status.Conditions, v1alpha1.ReasonUnknownVersion, "no such version")
+		}, Failed, v1alpha1.ReasonUnknownVersion, "wants echo-operator in the range 1.5.x: no such version"},
 		"cluster vetoed": {func(in *fleetInput) {
 			in.cluster.Status.Veto = &v1alpha1.ClusterVeto{Reason: "quarter end", Until: agoPtr(time.Hour)}
 			in.install.Labels[v1alpha1.LabelRollout] = "echo-3"

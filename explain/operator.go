@@ -10,6 +10,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
@@ -43,10 +44,13 @@ func Operator(in OperatorInput) Explanation {
 	for i := range in.Installs {
 		chain = append(chain, memberLink(byName, &in.Installs[i]))
 	}
-	all := o.Status.Clusters
+	all, pending := o.Status.Clusters, "nothing is pending"
+	if a := o.Status.Available; a != nil {
+		pending = fmt.Sprintf("version %s waits for an approval", a.Version)
+	}
 	e := conclude(Subject{Kind: "ManagedOperator", Namespace: o.Namespace, Name: o.Name}, chain, names, fmt.Sprintf(
-		"%s %s %s and %s Ready; nothing is pending.", phrase.Part(all.Ready, all.Selected, "selected cluster"),
-		phrase.Word(all.Selected, "runs", "run"), targetOf(o), phrase.Word(all.Selected, "is", "are")))
+		"%s %s %s and %s Ready; %s.", phrase.Part(all.Ready, all.Selected, "selected cluster"),
+		phrase.Word(all.Selected, "runs", "run"), targetOf(o), phrase.Word(all.Selected, "is", "are"), pending))
 	e.Members = members
 	return e
 }
@@ -80,7 +84,14 @@ func targetOf(o *v1alpha1.ManagedOperator) string {
 	if o.Status.Target != nil {
 		return o.Status.Target.Version
 	}
-	return cmp.Or(o.Spec.Version, "the head of its channel")
+	switch version := o.Spec.Version; {
+	case version == "":
+		return "the head of its channel"
+	case !catalogs.IsExact(version):
+		return "in the range " + version
+	default:
+		return version
+	}
 }
 
 func operatorLink(in InstallInput) Link { return intentionLink(in.Operator, in.Rollout) }
@@ -98,6 +109,11 @@ func intentionLink(o *v1alpha1.ManagedOperator, newest *v1alpha1.OperatorRollout
 	}
 	if l.Reason == v1alpha1.ReasonClustersNotReady || l.State != Healthy && repeatsRollout(o, newest) {
 		l.State, l.Reason, l.Text = "", "", wants
+	}
+	if a := o.Status.Available; a != nil {
+		l.Links = append(l.Links, Link{Since: &a.Since,
+			Text:     fmt.Sprintf("version %s waits for an approval: %s", a.Version, a.Reason),
+			Evidence: []Evidence{{Object: r.object, Field: "status.available.version", Observed: a.Version}}})
 	}
 	if o.Spec.Paused {
 		l.Links = append(l.Links, Link{State: Waiting, Reason: remedy.OperatorPaused,

@@ -18,6 +18,7 @@ import (
 // +kubebuilder:resource:shortName=mo,categories=bellwether
 // +kubebuilder:printcolumn:name="Package",type=string,JSONPath=`.spec.package`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.target.version`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.available.version`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clusters.selected`
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.clusters.updated`
@@ -35,6 +36,8 @@ type ManagedOperator struct {
 }
 
 // ManagedOperatorSpec says what should run where.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.updates) || !has(self.version) || !self.version.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?$')",message="updates is for a range of versions or the channel's head: remove it, or write a range such as '>=1.2.0 <2.0.0' into version"
 type ManagedOperatorSpec struct {
 	// Package is the operator's package name in the catalog.
 	// +kubebuilder:validation:MinLength=1
@@ -50,11 +53,24 @@ type ManagedOperatorSpec struct {
 	// +optional
 	Channel string `json:"channel,omitempty"`
 
-	// Version is the exact version to run. Empty follows the channel's head.
+	// Version is the version to run: an exact one, such as 1.2.3, or a range, such
+	// as ">=1.2.0 <2.0.0". Empty follows the channel's head.
+	//
+	// Of a range the highest version that the channel offers is chosen, as far as
+	// updates permits it. A range has comparisons (>=, >, <, <=, =, !=) with whole
+	// versions; those with spaces between them must all hold, and || separates
+	// alternatives. 1.2.x means ">=1.2.0 <1.3.0", and 1.x means ">=1.0.0 <2.0.0". A
+	// pre-release is in a range only if an alternative that contains it names a
+	// pre-release of the same three numbers.
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?$')",message="version must be a semantic version such as 1.2.3, without a leading v; leave it out to follow the channel's head"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(([|][|]|(>=|<=|==|!=|[<>=!])? *((0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.]((0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?|x)|(0|[1-9][0-9]*)[.]x))( +|$))+$')",message="version must be a semantic version such as 1.2.3, without a leading v, or a range such as '>=1.2.0 <2.0.0', '1.2.x' or '>=1.2.0 <1.4.0 || >=1.5.1 <2.0.0'; leave it out to follow the channel's head"
 	// +optional
 	Version string `json:"version,omitempty"`
+
+	// Updates says which newer versions are rolled out without a person, where
+	// version is a range or empty. Without it all are.
+	// +optional
+	Updates *VersionUpdates `json:"updates,omitempty"`
 
 	// ClusterSelector selects FleetClusters by their labels. An empty selector
 	// selects every cluster.
@@ -475,6 +491,11 @@ type ManagedOperatorStatus struct {
 	// +optional
 	Target *TargetVersion `json:"target,omitempty"`
 
+	// Available is the highest version that spec.version permits, higher than the
+	// target, that waits for an approval.
+	// +optional
+	Available *AvailableVersion `json:"available,omitempty"`
+
 	// Rollout is the newest rollout.
 	// +optional
 	Rollout *RolloutSummary `json:"rollout,omitempty"`
@@ -523,6 +544,10 @@ type TargetVersion struct {
 	Channel string `json:"channel"`
 	// +kubebuilder:validation:MaxLength=128
 	CatalogDigest string `json:"catalogDigest"`
+	// Reason is why it is this version.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Reason string `json:"reason,omitempty"`
 
 	// SLO is what the bundle itself says of how its operator is to be watched: the
 	// value of its property bellwether.dev/slo, of at most 16 KiB.

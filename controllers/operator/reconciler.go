@@ -79,6 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, operator *v1alpha1.ManagedOp
 	installErr, applyErr := r.apply(ctx, in, next)
 	r.reportLost(operator, next.Lost)
 	r.reportDecisions(operator, next.Decided)
+	r.announce(operator, next.Announce)
 	report(ctx, operator, next, applyErr)
 	return kit.Result(next.RecheckAfter, errors.Join(applyErr, installErr))
 }
@@ -241,6 +242,15 @@ func (r *Reconciler) reportLost(operator *v1alpha1.ManagedOperator, lost []v1alp
 func (r *Reconciler) reportDecisions(operator *v1alpha1.ManagedOperator, decided []v1alpha1.Decision) {
 	for _, d := range decided {
 		kit.Emit(r.Events, operator, string(d.What), "Reconcile", "%s", audit.Text(d))
+	}
+}
+
+// announce emits an Event for a version that begins to wait for an approval.
+func (r *Reconciler) announce(operator *v1alpha1.ManagedOperator, waits *v1alpha1.AvailableVersion) {
+	if waits != nil {
+		kit.Emit(r.Events, operator, "UpdateAvailable", "Reconcile", "version %s waits for an approval: %s; approve "+
+			"it with `bellwether operator approve %s %s --reason TEXT`", waits.Version, waits.Reason, operator.Name,
+			waits.Version)
 	}
 }
 

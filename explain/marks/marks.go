@@ -33,10 +33,12 @@ const (
 	Paused Mark = "paused"
 	// Frozen clusters are under a FleetFreeze.
 	Frozen Mark = "frozen"
+	// Update operators have a newer version that waits for an approval.
+	Update Mark = "update"
 )
 
 // All are the marks in the order in which they are shown.
-func All() []Mark { return []Mark{Stale, Drifted, Vetoed, Paused, Frozen} }
+func All() []Mark { return []Mark{Stale, Drifted, Vetoed, Paused, Frozen, Update} }
 
 // ErrUnknown is the error for a word that is no mark.
 var ErrUnknown = errors.New("unknown state")
@@ -109,6 +111,7 @@ var meanings = map[Mark]string{
 	Vetoed:  "the cluster's owner refuses changes",
 	Paused:  "a person or the cluster's source wants no changes",
 	Frozen:  "a FleetFreeze stops changes",
+	Update:  "a newer version waits for an approval",
 }
 
 // Details says what the marks mean and names what they are about: "stale (shown as last reported): prod-1, prod-2". It
@@ -197,11 +200,14 @@ func Install(c *v1alpha1.FleetCluster, in *v1alpha1.OperatorInstall) Set {
 }
 
 // Operator returns the marks of an operator, which are about clusters. Where the operator itself is paused, Paused
-// names no cluster.
+// names no cluster, and Update never does.
 func (f *Fleet) Operator(o *v1alpha1.ManagedOperator) Set {
 	s := f.ofInstalls(f.byOperator[v1alpha1.OperatorReference{Namespace: o.Namespace, Name: o.Name}])
 	if o.Spec.Paused {
 		s[Paused] = []string{}
+	}
+	if o.Status.Available != nil {
+		s.add(Update, "")
 	}
 	return s
 }

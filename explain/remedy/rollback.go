@@ -17,8 +17,8 @@ func rollback() []Remedy {
 		{Reason: v1alpha1.ReasonVersionHeld, Means: "The wanted version was rolled back, and is held: no cluster is " +
 			"brought to it or through it. Where only settings had been changed, these are held at that version, " +
 			"whatever becomes of channel and catalog.", Do: []Action{
-			do("Set spec.version of the ManagedOperator to a corrected version, or correct spec.install where " +
-				"settings are held."),
+			do("Set spec.version of the ManagedOperator to a corrected version, publish one in its range, or correct " +
+				"spec.install where settings are held."),
 			run("If what is held is good, release the hold", "bellwether operator release-hold OPERATOR VERSION")}},
 		{Reason: v1alpha1.ReasonRollbackNeedsBackup, Means: "Going back would lose data of custom resources, and " +
 			"there is no verified backup of them. Nothing was changed.", Do: []Action{

@@ -186,8 +186,8 @@ func catalogContent() []Remedy {
 			run("Show the versions that clusters on the blocked version can reach",
 				"bellwether catalog get CATALOG"),
 			do("If there is no such version, the author has to publish one: a corrected version with an upgrade path " +
-				"from the blocked one. Where spec.version of the ManagedOperator is not set, it is used without any " +
-				"further action."),
+				"from the blocked one. Where spec.version of the ManagedOperator is not set, or is a range that " +
+				"has it, it is used without any further action."),
 			do("If the block is a mistake, remove it where it was made: in spec.blocks of the OperatorCatalog, or " +
 				"with `bellwether catalog unblock` in the published catalog."),
 			run("If the message says that it is held after a rollback, and it is good, release the hold",
@@ -214,7 +214,9 @@ func operator() []Remedy {
 				"version", "bellwether rollout plan OPERATOR --version VERSION"),
 			do("If no newer version can be reached, the author has to publish one whose catalog entry names the " +
 				"installed version in replaces, in skips, or in its skipRange. Going back to an older version is not " +
-				"an upgrade.")}, Next: noticed},
+				"an upgrade."),
+			do("If spec.version of the ManagedOperator is a range below what the clusters run, write one that has " +
+				"it, or end the rollout that brought it with `bellwether rollout rollback`.")}, Next: noticed},
 		{Reason: v1alpha1.ReasonBundleTooLarge, Means: "The bundle is too large to be served inline, and has no " +
 			"image that OLM could unpack.", Do: []Action{
 			run("Publish the bundle as an image and name the image in the catalog", "bellwether bundle push DIR REF")},

@@ -109,7 +109,7 @@ func ended(key string, facts []fact, watched map[string]bool) (fact, bool) {
 	f := fact{Rollout: parts[0], What: v1alpha1.DecisionReason(parts[1]), On: parts[2]}
 	end, isDecision := ends[f.What]
 	if !isDecision || !watched[f.Rollout] || slices.ContainsFunc(facts, func(o fact) bool {
-		return o.Rollout == f.Rollout && o.What == f.What && clean(o.On) == f.On
+		return o.Rollout == f.Rollout && o.What == f.What && (clean(o.On) == f.On || o.replaces(f))
 	}) {
 		return fact{}, false
 	}
@@ -132,6 +132,10 @@ func (f fact) key() string {
 func clean(text string) string {
 	return phrase.Truncate(strings.ReplaceAll(phrase.OneLine(text), separator, "/"), maxOn)
 }
+
+// replaces tells whether a decision is instead of one about something else: an operator has the approval of one version
+// only, and the approval of the next one withdraws none.
+func (f fact) replaces(o fact) bool { return f.Rollout == "" && o.What == v1alpha1.DecisionApproved }
 
 func (f fact) entry(now time.Time) v1alpha1.Decision {
 	d := v1alpha1.Decision(f)

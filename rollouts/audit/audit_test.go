@@ -40,6 +40,11 @@ func (f *fixture) rollout(revision int64, phase v1alpha1.RolloutPhase) *v1alpha1
 }
 
 // update has the hub look, and returns what is new in words.
+func (f *fixture) approve(version string) {
+	f.Operator.Spec.Updates = &v1alpha1.VersionUpdates{Approved: &v1alpha1.VersionApproval{Version: version, By: "ann",
+		Reason: "tested", At: earlier}}
+}
+
 func (f *fixture) update() []string {
 	log, fresh := audit.Update(f.Input)
 	f.Operator.Status.Decisions = log
@@ -80,6 +85,20 @@ func TestDecisions(t *testing.T) {
 			before: func(f *fixture) { f.Rollouts[0].Spec.Approvals = []v1alpha1.Approval{approval} },
 			after:  func(f *fixture) { f.Rollouts[0].Spec.Approvals[0].By = "bob" },
 			want:   []string{"11:00 Approved in rollout echo-1, gate go of wave rest, by bob: fine"},
+		},
+		"an approval of a version": {
+			after: func(f *fixture) { f.approve("1.2.0") },
+			want:  []string{"11:00 Approved, version 1.2.0, by ann: tested"},
+		},
+		"an approval of the next version withdraws none": {
+			before: func(f *fixture) { f.approve("1.2.0") },
+			after:  func(f *fixture) { f.approve("1.3.0") },
+			want:   []string{"11:00 Approved, version 1.3.0, by ann: tested"},
+		},
+		"an approval of a version that is withdrawn": {
+			before: func(f *fixture) { f.approve("1.2.0") },
+			after:  func(f *fixture) { f.Operator.Spec.Updates = nil },
+			want:   []string{"12:00 ApprovalWithdrawn, version 1.2.0"},
 		},
 		"an override of a gate": {
 			after: func(f *fixture) {

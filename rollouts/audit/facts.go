@@ -69,6 +69,10 @@ func ofOperator(o *v1alpha1.ManagedOperator) []fact {
 	if o.Spec.Restart != "" {
 		facts = append(facts, fact{What: v1alpha1.DecisionRestartRequested, On: "restart " + o.Spec.Restart})
 	}
+	if u := o.Spec.Updates; u != nil && u.Approved != nil {
+		facts = append(facts, fact{What: v1alpha1.DecisionApproved, By: u.Approved.By,
+			On: versionPrefix + u.Approved.Version, Reason: u.Approved.Reason, At: u.Approved.At})
+	}
 	if r := o.Spec.Removal; r != nil && r.Confirm != "" {
 		facts = append(facts, fact{What: v1alpha1.DecisionRemovalConfirmed, On: "request " + r.Confirm})
 	}

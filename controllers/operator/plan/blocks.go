@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/target"
 )
 
 // Encode returns blocks in a form that can be compared.
@@ -37,7 +38,7 @@ func Encode(list []v1alpha1.VersionBlock) string {
 func (p *pass) readBlocks() {
 	name := p.Operator.Spec.Package
 	p.blocks = map[string]v1alpha1.VersionBlock{}
-	for _, b := range p.heldBlocks() {
+	for _, b := range target.Held(p.Operator) {
 		p.blocks[b.Version] = b
 	}
 	for _, b := range blocks.InForce(p.Catalog, p.Package, name) {
@@ -62,7 +63,7 @@ func (p *pass) block() {
 	if len(p.decision.Adopt) > 0 {
 		return // the next pass does it, since each write needs the object as it is then
 	}
-	list := withHeld(blocks.ForInstalls(p.Catalog, p.Package, p.Operator.Spec.Package), p.heldBlocks())
+	list := withHeld(blocks.ForInstalls(p.Catalog, p.Package, p.Operator.Spec.Package), target.Held(p.Operator))
 	text := Encode(list)
 	for _, i := range p.Installs {
 		if !i.Deleting && (i.Blocks != text || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds)) {
@@ -102,35 +103,39 @@ func blockReason(b v1alpha1.VersionBlock, blocked bool) string {
 	}
 }
 
-// target returns the wanted version as the channel offers it. A blocked version
-// is never returned, even if the channel keeps its entry.
-func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
+// target returns the wanted version as the channel offers it, and why it is that. A blocked version is never returned,
+// even if the channel keeps its entry.
+func (p *pass) target() (*catalogs.Bundle, string, *conditions.Summary) {
 	spec := p.Operator.Spec
+	p.decision.Status.Available = nil
 	if h, held := p.holdOf(spec.Version); held {
 		s := stalled(v1alpha1.ReasonVersionHeld, p.heldMessage(h))
-		return nil, &s
+		return nil, "", &s
 	}
 	if b, blocked := p.blocks[spec.Version]; blocked && spec.Version != "" {
 		s := stalled(v1alpha1.ReasonVersionBlocked, p.blockedMessage(b))
-		return nil, &s
+		return nil, "", &s
 	}
 	if p.offered == nil {
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
 			"all versions of package %s are blocked: %v; publish another version, or remove a block",
 			spec.Package, p.nothingLeft))
-		return nil, &s
-	}
-	bundle, err := p.offered.Target(spec.Channel, spec.Version)
-	if err == nil {
-		return bundle, nil
+		return nil, "", &s
 	}
 	if _, emptied := p.Package.Channels[spec.Channel]; emptied && p.offered.Channels[spec.Channel] == nil {
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
 			"every version of channel %s is blocked: set spec.channel to another one, publish another version, or "+
 				"remove a block", spec.Channel))
-		return nil, &s
+		return nil, "", &s
 	}
-	return nil, targetProblem(err)
+	if spec.Version == "" || !catalogs.IsExact(spec.Version) {
+		return p.chooseVersion()
+	}
+	bundle, err := p.offered.Target(spec.Channel, spec.Version)
+	if err != nil {
+		return nil, "", targetProblem(err)
+	}
+	return bundle, "spec.version names it", nil
 }
 
 func (p *pass) blockedMessage(b v1alpha1.VersionBlock) string {

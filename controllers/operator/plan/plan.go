@@ -126,6 +126,8 @@ type Decision struct {
 	Removals       []removal.Step
 	// Lost are rollouts that somebody else has deleted.
 	Lost []v1alpha1.RolloutOutcome
+	// Announce is a version that begins to wait for an approval; nil where none does.
+	Announce *v1alpha1.AvailableVersion
 	// Decided are decisions that are new in the status.
 	Decided []v1alpha1.Decision
 	// RemoveFinalizer allows the object's deletion. The executor first checks
@@ -334,7 +336,7 @@ func (p *pass) notes(release v1alpha1.Release) string {
 	if len(p.withoutPath.clusters) > 0 {
 		text += "; " + p.withoutPath.text(release)
 	}
-	text += p.clustersOnBlocked() + p.heldVersions() + p.staleReports() + p.frozenText()
+	text += p.clustersOnBlocked() + p.heldVersions() + p.waitsForApproval() + p.staleReports() + p.frozenText()
 	if r := p.decision.Status.Rollout; r != nil && r.StrategyOutdated {
 		text += "; spec.strategy was changed and applies to the next rollout: set spec.restart to start one now"
 	}

@@ -872,7 +872,8 @@ func TestStatus(t *testing.T) {
 	got := plan.Next(in).Status
 	want := v1alpha1.ManagedOperatorStatus{
 		Target: &v1alpha1.TargetVersion{Version: "1.1.0", Bundle: "echo.v1.1.0", Channel: "stable",
-			CatalogDigest: "sha256:1"},
+			CatalogDigest: "sha256:1",
+			Reason:        "the head of the channel"},
 		Rollout: &v1alpha1.RolloutSummary{Name: "echo-1", Revision: 1, Phase: v1alpha1.RolloutSucceeded},
 		History: []v1alpha1.RolloutOutcome{{Name: "echo-1", Revision: 1, Version: "1.1.0",
 			Phase: v1alpha1.RolloutSucceeded}},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,7 +30,9 @@ import (
 //   - nothing is removed from a selected cluster;
 //   - nothing is removed while the selector matches nothing;
 //   - no rollout to a blocked version starts or goes on, and every agent and the
-//     newest rollout know what is blocked.
+//     newest rollout know what is blocked;
+//   - no rollout to a version outside the range starts, and what waits for an
+//     approval is announced once.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(long.Cases(100, 5000)) {
 		h := &history{Input: newInput(t), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
@@ -54,9 +57,14 @@ var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}
 // changeWorld lets one thing happen in the world.
 func (h *history) changeWorld() {
 	spec := &h.Operator.Spec
-	switch h.random.IntN(15) {
+	switch h.random.IntN(17) {
 	case 0:
 		spec.Version = slices.Concat(versions, []string{"", "9.9.9"})[h.random.IntN(6)]
+	case 12:
+		spec.Version = []string{">=1.1.0 <1.3.0", "1.x", ">=1.2.0 || =1.0.0", ">=2.0.0", "^1"}[h.random.IntN(5)]
+	case 13:
+		spec.Updates = []*v1alpha1.VersionUpdates{nil, approval(v1alpha1.UpdateApproval, ""),
+			approval(v1alpha1.UpdateApproval, versions[h.random.IntN(4)])}[h.random.IntN(3)]
 	case 1:
 		h.Package = ladder(h.t, upTo110+"\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.2.0")
 		h.Catalog.Status.Digest = fmt.Sprintf("sha256:%d", h.random.IntN(5))
@@ -156,7 +164,7 @@ func (h *history) decide() {
 	h.check(h.apply(plan.Next(h.Input)))
 	again := plan.Next(h.Input)
 	if again.Create != nil || again.Supersede != nil || again.AddFinalizer || len(again.DeleteRollouts) > 0 ||
-		again.Block != nil || len(again.SetBlocks) > 0 || len(again.SetDrift) > 0 {
+		again.Block != nil || again.Announce != nil || len(again.SetBlocks) > 0 || len(again.SetDrift) > 0 {
 		h.t.Fatalf("seed %d: what was carried out is decided again: %+v", h.seed, again)
 	}
 }
@@ -183,6 +191,9 @@ func (h *history) check(d plan.Decision) {
 	}
 	h.checkBlocks(d)
 	h.checkHistory(d)
+	if d.Create != nil && !catalogs.IsExact(h.Operator.Spec.Version) && h.Operator.Spec.Version != "" {
+		h.checkRange(d.Create.Spec.Release.Version)
+	}
 	running := 0
 	for _, r := range h.Rollouts {
 		if !r.Status.Phase.Ended() && r.Spec.Abort == nil {
@@ -191,6 +202,13 @@ func (h *history) check(d plan.Decision) {
 	}
 	if running > 1 {
 		h.t.Fatalf("seed %d: %d rollouts run", h.seed, running)
+	}
+}
+
+func (h *history) checkRange(version string) {
+	r, err := catalogs.ParseRange(h.Operator.Spec.Version)
+	if err != nil || !r.Contains(semver.MustParse(version)) {
+		h.t.Fatalf("seed %d: a rollout to %s, and the range is %s", h.seed, version, h.Operator.Spec.Version)
 	}
 }
 

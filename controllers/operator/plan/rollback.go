@@ -201,19 +201,6 @@ func (p *pass) isOutlived(version string) bool {
 		isHigher(newest.Spec.Release.Version, version)
 }
 
-// heldBlocks are the held versions in the form in which agents know of versions
-// that must not be installed.
-func (p *pass) heldBlocks() []v1alpha1.VersionBlock {
-	var list []v1alpha1.VersionBlock
-	for _, h := range p.Operator.Spec.Holds {
-		if h.IsOfVersion() {
-			list = append(list, v1alpha1.VersionBlock{Package: p.Operator.Spec.Package, Version: h.Version,
-				Reason: phrase.Truncate("held for ManagedOperator "+p.Operator.Name+": "+h.Reason, maxHoldReason)})
-		}
-	}
-	return list
-}
-
 // withHeld adds blocks to those of the catalog, in order and without duplicates.
 func withHeld(list, held []v1alpha1.VersionBlock) []v1alpha1.VersionBlock {
 	list = list[:min(len(list), blocks.MaxPerInstall-len(held))]

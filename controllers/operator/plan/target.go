@@ -14,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // retryRead is how long after a failure a package is read again. No watch
@@ -26,7 +27,7 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 		return v1alpha1.Release{}, problem
 	}
 	spec := p.Operator.Spec
-	bundle, problem := p.target()
+	bundle, reason, problem := p.target()
 	if problem != nil {
 		p.decision.Status.Target = nil
 		return v1alpha1.Release{}, problem
@@ -46,11 +47,15 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 	p.decision.Status.Target = &v1alpha1.TargetVersion{
 		Version: release.Version, Bundle: release.Bundle, Channel: release.Channel,
 		CatalogDigest: release.Catalog.Digest,
+		Reason:        phrase.Truncate(reason, maxTargetReason),
 		SLO:           sloOf(bundle),
 		Provides:      provides(bundle),
 	}
 	return release, nil
 }
+
+// maxTargetReason is the API's bound on the reasons of a target and of an available version.
+const maxTargetReason = 512
 
 // maxSLO limits the size of a bundle's SLOs in the status.
 const maxSLO = 16 << 10
@@ -91,7 +96,7 @@ func (p *pass) catalogProblem() *conditions.Summary {
 	case p.Catalog.Status.Digest == "":
 		s = p.catalogNotRead()
 	case p.PackageFailure != nil && p.PackageFailure.Reason == v1alpha1.ReasonUnknownPackage:
-		p.decision.Status.Target = nil
+		p.decision.Status.Target, p.decision.Status.Available = nil, nil
 		s = stalled(p.PackageFailure.Reason,
 			p.PackageFailure.Cause+": correct spec.package, or add the package to the catalog")
 	case p.PackageFailure != nil:

@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -213,6 +215,50 @@ func TestOperatorNamesWhatTheCatalogLacks(t *testing.T) {
 	other.Spec.Package, other.Spec.Version = "ecco", ""
 	must(t, f.Create(t.Context(), other))
 	f.reaches(t, other, "Stalled UnknownPackage", "the catalog has echo")
+}
+
+// TestOperatorFollowsARange: patches flow, a minor version waits in the status and in an Event, and an approved one is
+// rolled out.
+func TestOperatorFollowsARange(t *testing.T) {
+	f, _ := settled(t)
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) {
+		s.Version, s.Updates = ">=1.0.0 <2.0.0", &v1alpha1.VersionUpdates{Minor: v1alpha1.UpdateApproval}
+	})
+	f.republish(third + "\n2.0.0 replaces 1.2.0")
+	f.reaches(t, f.operator, "True Succeeded", "2 of 2 clusters run 1.1.0; version 1.2.0 waits for an approval since",
+		"bellwether operator approve echo 1.2.0 --reason TEXT")
+	if a := f.operator.Status.Available; a == nil || a.Version != "1.2.0" || a.Update != v1alpha1.UpdateMinor {
+		t.Errorf("available: %+v", a)
+	}
+	if got := f.operator.Status.Target.Reason; !strings.HasPrefix(got, "the highest version in ") {
+		t.Errorf("1.1.0 is the target because %q", got)
+	}
+	eventually(t, func() error {
+		var list eventsv1.EventList
+		if err := f.List(t.Context(), &list, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		for _, e := range list.Items {
+			if e.Reason == "UpdateAvailable" && strings.HasPrefix(e.Note, "version 1.2.0 waits for an approval") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: no event about 1.2.0 among %d", errNotYet, len(list.Items))
+	})
+	f.rollouts("echo-1")
+	review := &authenticationv1.SelfSubjectReview{}
+	must(t, f.Create(t.Context(), review))
+	f.edit(func(s *v1alpha1.ManagedOperatorSpec) {
+		s.Updates.Approved = &v1alpha1.VersionApproval{Version: "1.2.0", By: review.Status.UserInfo.Username,
+			Reason: "tested", At: metav1.Now()}
+	})
+	if r := f.rollouts("echo-1", "echo-2")["echo-2"]; r.Spec.Release.Version != "1.2.0" {
+		t.Errorf("rolls out %s", r.Spec.Release.Version)
+	}
+	f.reaches(t, f.operator, "False Progressing")
+	if f.operator.Status.Available != nil {
+		t.Errorf("still available: %+v", f.operator.Status.Available)
+	}
 }
 
 func TestOperatorFollowsTheHead(t *testing.T) {

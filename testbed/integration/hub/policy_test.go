@@ -186,6 +186,43 @@ func entryOf(o *v1alpha1.OperatorInstall) *metav1.ManagedFieldsEntry {
 	})]
 }
 
+// approveVersions approves a version of a ManagedOperator as people with different roles.
+func approveVersions(t *testing.T, h *harness, namespace string, operator client.Client,
+	person func(name, role string) client.Client) {
+	both := person("ada", "bellwether-approve")
+	testenv.Grant(t, h, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ada-operates"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bellwether-operate"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ada"}},
+	})
+	o := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo"},
+		Spec: v1alpha1.ManagedOperatorSpec{Package: "echo", Catalog: v1alpha1.LocalReference{Name: "main"},
+			Version: "1.x", Updates: &v1alpha1.VersionUpdates{Minor: v1alpha1.UpdateApproval}}}
+	must(t, operator.Create(t.Context(), o.DeepCopy()))
+	approve := func(c client.Client, by string) error {
+		if err := h.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		before := o.DeepCopy()
+		o.Spec.Updates.Approved = nil
+		if by != "" {
+			o.Spec.Updates.Approved = &v1alpha1.VersionApproval{Version: "1.2.0", By: by, Reason: "tested",
+				At: metav1.Now()}
+		}
+		return c.Patch(t.Context(), o, client.MergeFrom(before))
+	}
+	refused := func(what string, err error, want string) {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want a refusal with %q", what, err, want)
+		}
+	}
+	refused("who operates approves", approve(operator, "olga"), "olga may not approve a version")
+	refused("in another's name", approve(both, "olga"), "by must be 'ada'")
+	must(t, approve(both, "ada"))
+	must(t, approve(operator, "")) // who operates may withdraw it
+	must(t, h.Delete(t.Context(), o))
+}
+
 // TestApprovals plays an SRE who may operate and one who may approve.
 func TestApprovals(t *testing.T) {
 	h := start(t)
@@ -290,6 +327,7 @@ func TestApprovals(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a version of an operator", func(t *testing.T) { approveVersions(t, h, namespace, operator, person) })
 	t.Run("nor bring an approval along", func(t *testing.T) {
 		r := rollout.DeepCopy()
 		r.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: "echo-2"}

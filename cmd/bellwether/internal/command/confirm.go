@@ -69,6 +69,12 @@ func RemoveRight(resource, namespace, name string) Right {
 	return r
 }
 
+// ApproveRight is the right to approve a version of an operator.
+func ApproveRight(namespace, name string) Right {
+	return Right{Verb: "approve", Group: v1alpha1.SchemeGroupVersion.Group, Resource: "managedoperators",
+		Namespace: namespace, Name: name, Role: "bellwether-approve"}
+}
+
 // RemoveAllRight is the right to remove every object of a resource.
 func RemoveAllRight(resource string) Right {
 	return Right{Verb: "remove", Group: v1alpha1.SchemeGroupVersion.Group, Resource: resource,

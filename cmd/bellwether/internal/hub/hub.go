@@ -16,6 +16,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,6 +45,15 @@ type Client struct {
 	client.WithWatch
 	Namespace string
 	Self      string
+}
+
+// UserName is the user's name as the API server knows it.
+func (h *Client) UserName(ctx context.Context) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := h.Create(ctx, review); err != nil {
+		return "", fmt.Errorf("read your user name from the hub: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
 }
 
 // Key is the object that an argument names: NAME in the namespace that the user

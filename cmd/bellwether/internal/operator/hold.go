@@ -23,7 +23,7 @@ import (
 
 const releaseHoldLong = `Release a version, or settings of a version, that are held because they were rolled
 back. If the operator follows the channel and the version is its head, or if spec.version
-asks for it, it is rolled out again. The command removes one hold from spec.holds of the
+asks for it or has it in its range, it is rolled out again. The command removes one hold from spec.holds of the
 ManagedOperator, which is shown by operator get.
 
 If a version has several holds, name the rollout that was rolled back with --rollout. A

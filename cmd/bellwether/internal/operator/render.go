@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain/marks"
@@ -42,6 +43,9 @@ func Operator(in OperatorInput, s term.Style) string {
 	facts.Add(term.PlainCells("Package:", fmt.Sprintf("%s, channel %s, catalog %s", o.Spec.Package, channelOf(o),
 		o.Spec.Catalog.Name))...)
 	facts.Add(term.PlainCells("Target:", targetText(o))...)
+	if text := availableText(o, in.Now); text != "" {
+		facts.Add(term.PlainCells("Available:", text)...)
+	}
 	facts.Add(term.PlainCells("Clusters:", selectorText(&o.Spec.ClusterSelector)+clusterText(o.Status.Clusters))...)
 	facts.Add(term.PlainCells("Installed into:", cmp.Or(o.Spec.Install.Namespace,
 		o.Spec.Package)+", "+string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
@@ -86,6 +90,9 @@ func targetText(o *v1alpha1.ManagedOperator) string {
 	}
 	if o.Status.Target == nil {
 		return "not resolved yet (" + asked + ")"
+	}
+	if reason := o.Status.Target.Reason; reason != "" && !catalogs.IsExact(o.Spec.Version) {
+		asked = reason
 	}
 	return fmt.Sprintf("%s (%s)", o.Status.Target.Version, asked)
 }

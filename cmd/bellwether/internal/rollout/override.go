@@ -35,7 +35,7 @@ func (a *app) rolloutOverrideCommand() *cobra.Command {
 		verb:    "override",
 		example: "  bellwether rollout override echo --wave canary --gate budget --reason \"known noise\"",
 		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
-			who, err := whoAmI(ctx, h)
+			who, err := h.UserName(ctx)
 			if err != nil {
 				return nil, err
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/target"
 	"github.com/bellwether-dev/bellwether/untrusted"
 )
 
@@ -29,7 +31,8 @@ changed.
 
 OPERATOR is the name of a ManagedOperator on the hub. Use --filename for a
 ManagedOperator that is not applied yet. The target is the version of the
-ManagedOperator, or --version. The command reads the catalog from the registry, at
+ManagedOperator, or --version. Where that is a range, or follows the channel, it is the
+version that the hub would choose now, and the output says why. The command reads the catalog from the registry, at
 the digest that the hub uses.`
 
 // planOptions are the flags of rollout plan.
@@ -113,10 +116,14 @@ func (a *app) plan(ctx context.Context, h *hub.Client, operator *v1alpha1.Manage
 	if in.Installs, err = hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
 	}
-	if in.Running, err = running(ctx, h, operator); err != nil {
+	list, err := rolloutsOf(ctx, h, operator)
+	if err != nil {
 		return err
 	}
-	if err := a.target(ctx, h, &in); err != nil {
+	if len(list) > 0 && !list[0].Status.Phase.Ended() {
+		in.Running = &list[0]
+	}
+	if err := a.target(ctx, h, &in, list); err != nil {
 		return err
 	}
 	if err := previewHolds(ctx, h, &in); err != nil {
@@ -135,21 +142,17 @@ func planClusters(list []v1alpha1.FleetCluster) []rollouts.Cluster {
 	return out
 }
 
-// running returns the operator's rollout that has not ended, or nil.
-func running(ctx context.Context, h *hub.Client, operator *v1alpha1.ManagedOperator) (*v1alpha1.OperatorRollout,
+// rolloutsOf returns the operator's rollouts, the newest first.
+func rolloutsOf(ctx context.Context, h *hub.Client, operator *v1alpha1.ManagedOperator) ([]v1alpha1.OperatorRollout,
 	error) {
 	in := *h
 	in.Namespace = operator.Namespace
-	list, err := in.RolloutsOf(ctx, client.ObjectKeyFromObject(operator))
-	if err != nil || len(list) == 0 || list[0].Status.Phase.Ended() {
-		return nil, err
-	}
-	return &list[0], nil
+	return in.RolloutsOf(ctx, client.ObjectKeyFromObject(operator))
 }
 
 // target finds the bundle to go to. That the catalog cannot be read from here
 // leaves the paths out; that it does not offer the target is an error.
-func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput) error {
+func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput, list []v1alpha1.OperatorRollout) error {
 	catalog := &v1alpha1.OperatorCatalog{}
 	key := client.ObjectKey{Namespace: in.Operator.Namespace, Name: in.Operator.Spec.Catalog.Name}
 	if err := h.Get(ctx, key, catalog); err != nil {
@@ -165,18 +168,38 @@ func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput) error {
 		return nil
 	}
 	var err error
-	// The hub goes around what its OperatorCatalog blocks, so the plan does too.
-	if in.Package, err = in.Package.WithBlocked(blocks.Of(catalog.Spec.Blocks,
-		in.Operator.Spec.Package)...); err != nil {
+	// The hub goes around what its OperatorCatalog blocks and what is held, so the plan does too.
+	avoided := slices.Concat(catalog.Spec.Blocks, target.Held(in.Operator))
+	if in.Package, err = in.Package.WithBlocked(blocks.Of(avoided, in.Operator.Spec.Package)...); err != nil {
 		return err
 	}
-	if in.Target, err = in.Package.Target(in.Operator.Spec.Channel, in.Operator.Spec.Version); err != nil {
+	if in.Target, err = a.choose(h, in, list); err != nil {
 		return err
 	}
 	if in.Channel == "" {
 		in.Channel = in.Package.DefaultChannel
 	}
 	return nil
+}
+
+// choose returns the version that the hub would choose.
+func (a *app) choose(h *hub.Client, in *PlanInput, list []v1alpha1.OperatorRollout) (*catalogs.Bundle, error) {
+	spec := in.Operator.Spec
+	if catalogs.IsExact(spec.Version) {
+		return in.Package.Target(spec.Channel, spec.Version)
+	}
+	asked := target.Input{Operator: in.Operator, Offered: in.Package, Rollouts: list}
+	for _, p := range presentVersions(*in) {
+		asked.Installed = append(asked.Installed, catalogs.Installed{Name: p.bundle, Version: p.version})
+	}
+	choice, err := target.Choose(asked)
+	if errors.Is(err, target.ErrNeedsApproval) {
+		return nil, exit.Hint(err, fmt.Sprintf("approve it with `%s operator approve %s %s --reason TEXT`, or see "+
+			"with --version what its rollout would do", h.Self, in.Operator.Name,
+			choice.Waiting.Bundle.VersionString()))
+	}
+	in.Reason, in.Waiting = choice.Reason, choice.Waiting
+	return choice.Bundle, err
 }
 
 var errNoDigest = errors.New("the hub has not read the catalog yet")

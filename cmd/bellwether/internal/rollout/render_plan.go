@@ -17,6 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
+	"github.com/bellwether-dev/bellwether/rollouts/target"
 )
 
 // PlanInput is what a dry run is made of.
@@ -37,6 +38,10 @@ type PlanInput struct {
 	Unread  error
 	Channel string
 	Target  *catalogs.Bundle
+	// Reason is why it is this target, where the spec names a range or no version; Waiting is a higher one that needs
+	// an approval.
+	Reason  string
+	Waiting *target.Update
 	// Unsupported warns of a target that is not supported any more.
 	Unsupported string
 	// NewPermissions says which rights the target asks for that what runs does not have;
@@ -55,6 +60,9 @@ func Plan(in PlanInput, s term.Style, wide bool) string {
 		s.Width = 0
 	}
 	out.WriteString(s.Lines(term.Strong, planTitle(in)))
+	if in.Reason != "" {
+		out.WriteString(s.Lines(term.Plain, fmt.Sprintf("Target: %s.", phrase.OneLine(in.Reason))))
+	}
 	out.WriteString(s.Paint(term.Dim, "Preview: nothing is changed.") + "\n\n")
 	out.WriteString(pathTable(in).Render(s))
 	out.WriteByte('\n')
@@ -191,6 +199,10 @@ func planNotes(in PlanInput) []string {
 	}
 	if len(members) == 0 {
 		notes = append(notes, "The cluster selector matches no cluster.")
+	}
+	if w := in.Waiting; w != nil {
+		notes = append(notes, fmt.Sprintf("Version %s waits for an approval: %s.", w.Bundle.VersionString(),
+			phrase.OneLine(w.Reason)))
 	}
 	if in.Unsupported != "" {
 		notes = append(notes, "Warning: "+in.Unsupported+".")

@@ -261,13 +261,32 @@ func TestPlan(t *testing.T) {
 		Status: v1alpha1.OperatorInstallStatus{Installed: &v1alpha1.InstalledVersion{Bundle: "echo-operator.v1.0.0",
 			Version: "1.0.0"}},
 	}
-	h := clitest.NewHub(catalog, install, clitest.Operator("echo", "1.1.0"), clitest.Cluster("prod-1", nil),
-		clitest.Cluster("prod-2", nil))
+	waits := clitest.Operator("careful", "1.x")
+	waits.Spec.Updates = &v1alpha1.VersionUpdates{Minor: v1alpha1.UpdateApproval}
+	careful := install.DeepCopy()
+	careful.Name, careful.Labels[v1alpha1.LabelOperator] = "default.careful", "careful"
+	held := clitest.Operator("held", "1.1.0")
+	held.Spec.Holds = []v1alpha1.VersionHold{{Version: "1.1.0", Rollout: "held-2", Reason: "it was rolled back"}}
+	h := clitest.NewHub(catalog, install, careful, clitest.Operator("echo", "1.1.0"), waits, held,
+		clitest.Cluster("prod-1", nil), clitest.Cluster("prod-2", nil))
 	for name, test := range map[string]struct {
-		args []string
-		code int
-		want []string
+		operator string
+		args     []string
+		code     int
+		want     []string
 	}{
+		"a range": {args: []string{"--version", ">=1.0.0"}, want: []string{"echo-operator to 1.1.0",
+			`Target: the highest version in ">=1.0.0" that may be rolled out; minor updates, as from 1.0.0, are ` +
+				"Automatic."}},
+		"a range that is none": {args: []string{"--version", "^1.0.0"}, code: exit.Error,
+			want: []string{"write it as"}},
+		"a range with a version that waits": {operator: "careful", want: []string{"echo-operator to 1.0.0",
+			"! Version 1.1.0 waits for an approval: 1.1.0 is a minor update of 1.0.0, and spec.updates.minor is " +
+				"Approval."}},
+		"a range with nothing else": {operator: "careful", args: []string{"--version", ">=1.1.0"}, code: exit.Error,
+			want: []string{"approve it with `bellwether operator approve careful 1.1.0 --reason TEXT`"}},
+		"a held version": {operator: "held", code: exit.Error, want: []string{"held for ManagedOperator held: it was " +
+			"rolled back"}},
 		"as asked": {want: []string{"echo-operator to 1.1.0 (channel stable", "1.0.0    1          → 1.1.0",
 			"new installation of 1.1.0"}},
 		"another version": {args: []string{"--version", "1.0.0"}, want: []string{"already installed"}},
@@ -275,7 +294,11 @@ func TestPlan(t *testing.T) {
 			want: []string{`no such version "9.9.9"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := h.Run(t, append([]string{"rollout", "plan", "echo"}, test.args...)...)
+			operator := "echo"
+			if test.operator != "" {
+				operator = test.operator
+			}
+			got := h.Run(t, append([]string{"rollout", "plan", operator}, test.args...)...)
 			for _, want := range test.want {
 				if got.Code != test.code || !strings.Contains(got.Out+got.Err, want) {
 					t.Errorf("exit code %d, no %q in\n%s%s", got.Code, want, got.Out, got.Err)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -278,7 +277,7 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 		verb:    "approve",
 		example: "  bellwether rollout approve echo --reason \"canary looks good\"",
 		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
-			who, err := whoAmI(ctx, h)
+			who, err := h.UserName(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -306,15 +305,6 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 func approved(r *v1alpha1.OperatorRollout, g rollouts.GateRef) bool {
 	return slices.ContainsFunc(r.Spec.Approvals,
 		func(p v1alpha1.Approval) bool { return p.Wave == g.Wave && p.Gate == g.Gate })
-}
-
-// whoAmI is the user's name as the API server knows it.
-func whoAmI(ctx context.Context, h *hub.Client) (string, error) {
-	review := &authenticationv1.SelfSubjectReview{}
-	if err := h.Create(ctx, review); err != nil {
-		return "", fmt.Errorf("read your user name from the hub: %w", err)
-	}
-	return review.Status.UserInfo.Username, nil
 }
 
 // approvalGates lists the approval gates of a rollout.

@@ -27,7 +27,7 @@ func (a *app) rolloutOverrideWindowsCommand() *cobra.Command {
 		mustSay: true, verb: "override",
 		example: "  bellwether rollout override-windows echo --reason \"CVE-2026-1234\"",
 		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
-			who, err := whoAmI(ctx, h)
+			who, err := h.UserName(ctx)
 			if err != nil {
 				return nil, err
 			}

@@ -32,6 +32,7 @@ var reading = map[string]bool{
 	"fleet unfreeze":           false,
 	"install hub":              false,
 	"oncall handover":          true,
+	"operator approve":         false,
 	"operator confirm-removal": false, "operator get": true, "operator list": true, "operator release-hold": false,
 	"operator repair": false, "operator resume": false,
 	"page explain": false, "page lint": true, "page preview": true, "page runbook": false, "page test": false,

@@ -189,8 +189,9 @@ func TestStateFilter(t *testing.T) {
 		"operator list -o name --state vetoed": "",
 		"rollout list -o name --state stale":   "operatorrollout.bellwether.dev/echo-2\n",
 		"rollout list -o name --state drifted": "",
-		"__complete fleet list --state stale,": "stale,drifted\nstale,vetoed\nstale,paused\nstale,frozen\n",
-		"__complete rollout get --state dr":    "stale\ndrifted\nvetoed\npaused\nfrozen\n",
+		"__complete fleet list --state stale,": "stale,drifted\nstale,vetoed\nstale,paused\nstale,frozen\n" +
+			"stale,update\n",
+		"__complete rollout get --state dr": "stale\ndrifted\nvetoed\npaused\nfrozen\nupdate\n",
 	} {
 		got := h.Must(t, strings.Fields(args)...)
 		text, _, _ := strings.Cut(got.Out, ":")
@@ -205,7 +206,7 @@ func TestStateFilter(t *testing.T) {
 		"rollout get --state stale,old"} {
 		got := h.Run(t, strings.Fields(args)...)
 		const want = "invalid value of --state: unknown state \"old\"\nHint:  use one or more of " +
-			"stale,drifted,vetoed,paused,frozen\n"
+			"stale,drifted,vetoed,paused,frozen,update\n"
 		if got.Code != 1 || !strings.HasSuffix(got.Err, want) {
 			t.Errorf("%s ends with %d: %s", args, got.Code, got.Err)
 		}

@@ -1,0 +1,104 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// VersionUpdates says which newer versions are rolled out without a person. An
+// update is judged by the numbers of the version that was rolled out last and of
+// the newer one: 1.2.3 to 1.2.4 is a patch, to 1.3.0 minor, to 2.0.0 major. From
+// 0.1.0 to 0.2.0 is minor.
+type VersionUpdates struct {
+	// Patch says whether an update of the third number is rolled out without an
+	// approval, and one of a pre-release or a rebuild.
+	// +kubebuilder:default=Automatic
+	// +optional
+	Patch UpdatePolicy `json:"patch,omitempty"`
+	// Minor says whether an update of the second number is rolled out without an
+	// approval.
+	// +kubebuilder:default=Automatic
+	// +optional
+	Minor UpdatePolicy `json:"minor,omitempty"`
+	// Major says whether an update of the first number is rolled out without an
+	// approval.
+	// +kubebuilder:default=Automatic
+	// +optional
+	Major UpdatePolicy `json:"major,omitempty"`
+
+	// Approved is the version that a person approved last. Whoever sets it needs the
+	// verb approve on the ManagedOperator. It is for this version only; once that is
+	// rolled out, it has no effect.
+	// +optional
+	Approved *VersionApproval `json:"approved,omitempty"`
+}
+
+// Policy returns the policy for updates of a kind. Updates may be nil, which is
+// Automatic for each.
+func (u *VersionUpdates) Policy(kind UpdateKind) UpdatePolicy {
+	if u == nil {
+		return UpdateAutomatic
+	}
+	policy := map[UpdateKind]UpdatePolicy{UpdatePatch: u.Patch, UpdateMinor: u.Minor, UpdateMajor: u.Major}[kind]
+	return cmp.Or(policy, UpdateAutomatic)
+}
+
+// UpdatePolicy says whether newer versions are rolled out without a person.
+//
+// +kubebuilder:validation:Enum=Automatic;Approval
+type UpdatePolicy string
+
+const (
+	// UpdateAutomatic rolls newer versions out.
+	UpdateAutomatic UpdatePolicy = "Automatic"
+	// UpdateApproval waits until a person approves the version.
+	UpdateApproval UpdatePolicy = "Approval"
+)
+
+// UpdateKind is how far a version is from the one before.
+//
+// +kubebuilder:validation:Enum=Patch;Minor;Major
+type UpdateKind string
+
+const (
+	// UpdatePatch changes the third number, the pre-release or the rebuild.
+	UpdatePatch UpdateKind = "Patch"
+	// UpdateMinor changes the second number.
+	UpdateMinor UpdateKind = "Minor"
+	// UpdateMajor changes the first number.
+	UpdateMajor UpdateKind = "Major"
+)
+
+// VersionApproval is a person's approval of one version.
+type VersionApproval struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+	// By is the user name of who approved, as the API server knows it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	By string `json:"by"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason"`
+	// +optional
+	At metav1.Time `json:"at,omitempty"`
+}
+
+// AvailableVersion is a version that could be rolled out and waits for an
+// approval.
+type AvailableVersion struct {
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+	// Update is how far it is from the version that was rolled out last.
+	Update UpdateKind `json:"update"`
+	// Since is when the hub first saw that it waits.
+	Since metav1.Time `json:"since"`
+	// Reason is why it needs an approval.
+	// +kubebuilder:validation:MaxLength=512
+	Reason string `json:"reason"`
+}
