@@ -140,7 +140,7 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 		Catalogs: p.catalogs, Views: views, Templates: p.templates, Now: clock.Now, Metrics: t.metrics,
 		Credentials: hubCredentials, Store: store, TokenLifetime: f.hubTokenLifetime,
 		Hosted: f.hostedNamespace != "", ReadOnly: f.readOnly,
-		Warn:   func(reason, message string) { t.emit(reason, "Connect", message) },
+		Warn: func(reason, message string) { t.emit(reason, "Connect", message) },
 	})
 	if err != nil {
 		return err

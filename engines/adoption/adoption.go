@@ -187,6 +187,18 @@ func VersionOf(found *v1alpha1.FoundOperator) string {
 	return found.CSV.Version
 }
 
+// OperatorFor returns the ManagedOperator that would take an operator over: it selects the cluster, and installs the
+// package into the same namespace. It is nil where there is none.
+func OperatorFor(found *v1alpha1.FoundOperator, known Known) *Operator {
+	pkg := known.packageOf(found)
+	for i, o := range known.Operators {
+		if o.Package == pkg && o.Namespace == found.Namespace {
+			return &known.Operators[i]
+		}
+	}
+	return nil
+}
+
 func (s subject) managed() *Finding {
 	if !s.Found.Managed {
 		return nil
@@ -221,14 +233,7 @@ func (s subject) eligible() Finding {
 }
 
 // operator is the ManagedOperator that would take this operator over; nil where there is none.
-func (s subject) operator() *Operator {
-	for i, o := range s.Known.Operators {
-		if o.Package == s.pkg && o.Namespace == s.Found.Namespace {
-			return &s.Known.Operators[i]
-		}
-	}
-	return nil
-}
+func (s subject) operator() *Operator { return OperatorFor(s.Found, s.Known) }
 
 // name is the operator's main object, for messages.
 func (s subject) name() string {

@@ -108,6 +108,9 @@ func TestSituations(t *testing.T) {
 
 		"no catalog has the package": {func(s *situation) { s.Known.Packages = nil }, adoption.NeedsDecision,
 			"PackageNotInCatalog", "--from example.com/community:latest"},
+		"an image that would be more than an argument": {func(s *situation) {
+			s.Known.Packages, s.scan.CatalogSources[0].Image = nil, "x; rm -rf ~"
+		}, adoption.NeedsDecision, "PackageNotInCatalog", "--package echo-operator --from CATALOG`"},
 		"package renamed, same bundle": {func(s *situation) { s.Known.Packages[0].Name = "echo" },
 			adoption.NeedsDecision, "PackageRenamed", "Package echo in OperatorCatalog team/main has the bundle"},
 		"package renamed, same APIs": {func(s *situation) {

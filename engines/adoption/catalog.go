@@ -5,6 +5,7 @@ package adoption
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -205,10 +206,21 @@ func (s subject) noPackage() []Finding {
 	}
 	return one(NeedsDecision, "PackageNotInCatalog", fmt.Sprintf("No OperatorCatalog has package %s.", s.pkg),
 		fmt.Sprintf("Import the package into a catalog of yours, and publish that: `bellwether catalog init ./ladders "+
-			"--package %s --from %s`.", s.pkg, s.image()), leave)
+			"--package %s --from %s`.", argument(s.pkg, "PACKAGE"), argument(s.image(), "CATALOG")), leave)
 }
 
-// image is what the package can be imported from.
+// plain is what can be an argument in a command that people copy, whoever wrote it.
+var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
+
+// argument is a text that came from a cluster as a part of a command; otherwise is a placeholder.
+func argument(text, otherwise string) string {
+	if !plain.MatchString(text) {
+		return otherwise
+	}
+	return text
+}
+
+// image is what the package can be imported from; empty where that is not known.
 func (s subject) image() string {
 	if s.sub != nil {
 		for _, c := range s.Scan.CatalogSources {
@@ -217,7 +229,7 @@ func (s subject) image() string {
 			}
 		}
 	}
-	return "CATALOG"
+	return ""
 }
 
 // renamed says which other package is the same operator; empty where none is known.

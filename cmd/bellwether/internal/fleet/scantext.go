@@ -1,0 +1,238 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/engines/adoption"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+// scanPart is a part of the report: findings of one class.
+type scanPart struct {
+	title, none string
+	tone        term.Tone
+	groups      []ScanGroup
+}
+
+// parts are what a person reads after the counts.
+func (r ScanReport) parts(all bool) []scanPart {
+	of := func(class adoption.Class) []ScanGroup {
+		var out []ScanGroup
+		for _, g := range r.Groups {
+			if g.Class == class {
+				out = append(out, g)
+			}
+		}
+		return out
+	}
+	parts := []scanPart{
+		{title: "Conflicts", tone: term.Bad, groups: of(adoption.Conflict)},
+		{title: "Needs a decision", tone: term.Warn, groups: of(adoption.NeedsDecision)},
+		{title: "Unknown", tone: term.Warn, groups: of(adoption.Unknown)},
+	}
+	if all {
+		parts = append(parts, scanPart{title: "Eligible, and worth knowing", tone: term.Good, groups: r.Notes})
+	}
+	return parts
+}
+
+// versionTable counts the operators of each version by class.
+func (r ScanReport) versionTable() *term.Table {
+	t := &term.Table{Header: []string{"PACKAGE", "VERSION", "CLUSTERS", "MANAGED", "ELIGIBLE", "DECISION", "CONFLICT",
+		"UNKNOWN"}}
+	count := func(n int, tone term.Tone) term.Cell {
+		if n == 0 {
+			return term.Dim.Cell("-")
+		}
+		return tone.Cell(fmt.Sprint(n))
+	}
+	for _, v := range r.Packages {
+		t.Add(term.Cell{Text: v.Package}, term.Cell{Text: term.OrDash(v.Version)},
+			term.Cell{Text: fmt.Sprint(len(v.Clusters))}, count(v.Classes[adoption.Managed], term.Plain),
+			count(v.Classes[adoption.Eligible], term.Good), count(v.Classes[adoption.NeedsDecision], term.Warn),
+			count(v.Classes[adoption.Conflict], term.Bad), count(v.Classes[adoption.Unknown], term.Warn))
+	}
+	return t
+}
+
+// about says whom a group concerns.
+func (g ScanGroup) about(most int) string {
+	text := g.Package
+	if len(g.Versions) > 0 {
+		text += " " + phrase.First(g.Versions, 3)
+	}
+	return fmt.Sprintf("%s in namespace %s on %s", text, g.Namespace, phrase.First(g.Clusters, most))
+}
+
+// coverage says whose reports these are, and how old those are that are not current.
+func (r ScanReport) coverage(now time.Time) []string {
+	current := 0
+	var notes []string
+	for _, c := range r.Clusters {
+		note := c.note(now)
+		if c.State == scanCurrent || c.State == scanNoOLM {
+			current++
+		}
+		if note != "" {
+			notes = append(notes, c.Name+": "+note)
+		}
+	}
+	head := fmt.Sprintf("The reports of %s are current.", phrase.Part(current, len(r.Clusters), "cluster"))
+	return append([]string{head}, notes...)
+}
+
+// note is what there is to say of a cluster; empty where its report is current and complete.
+func (c ScannedCluster) note(now time.Time) string {
+	var notes []string
+	switch c.State {
+	case scanNoReport:
+		text := "its agent has not reported operators"
+		switch {
+		case c.Agent == "":
+			text = "no agent has reported yet"
+		case c.StaleSince != nil:
+			text += ", and is silent since " + span(now, c.StaleSince)
+		default:
+			text += "; if it is of an earlier version (" + c.Agent + "), upgrade it"
+		}
+		notes = append(notes, text)
+	case scanStale:
+		notes = append(notes, "as it was "+span(now, c.StaleSince)+" ago, when its reports ended")
+	case scanNoOLM:
+		notes = append(notes, "it has no OLM")
+	}
+	if c.NotRead != "" {
+		notes = append(notes, "a part could not be read lately ("+c.NotRead+")")
+	}
+	if c.Omitted > 0 {
+		notes = append(notes, fmt.Sprintf("%s %s not in its report, which has no room for more",
+			phrase.Count(c.Omitted, "operator"), phrase.Word(c.Omitted, "is", "are")))
+	}
+	if c.ReadOnly {
+		notes = append(notes, "its agent may only read, and manages nothing")
+	}
+	return strings.Join(notes, "; ")
+}
+
+func span(now time.Time, since *time.Time) string {
+	if since == nil {
+		return "some time"
+	}
+	return term.Span(now.Sub(*since))
+}
+
+const ownerlessText = "Their operator was removed, and its objects may be there still. A ManagedOperator that installs " +
+	"the operator takes the definitions over with their objects. If nobody needs the objects, delete the definitions " +
+	"on the cluster: their objects go with them."
+
+// scanText is the report for a terminal.
+func scanText(r ScanReport, now time.Time, s term.Style) string {
+	var out strings.Builder
+	const margin = "  "
+	for i, line := range r.coverage(now) {
+		if i > 0 {
+			line = "- " + line
+		}
+		term.WriteText(&out, s, "", line)
+	}
+	if len(r.Packages) == 0 {
+		out.WriteString("\nNo operators were found.\n")
+	} else {
+		out.WriteString("\n" + r.versionTable().Render(s))
+	}
+	for _, p := range r.parts(s.Wide) {
+		if len(p.groups) == 0 {
+			continue
+		}
+		out.WriteString("\n" + s.Paint(term.Strong, p.title) + "\n")
+		for _, g := range p.groups {
+			term.WriteText(&out, s, margin, fmt.Sprintf("%s %s (%s)", term.Mark(p.tone), g.about(maxScanned(s)), g.Reason))
+			term.WriteText(&out, s, margin+margin, g.Message)
+			for _, choice := range g.Choices {
+				term.WriteText(&out, s, margin+margin, "- "+choice)
+			}
+		}
+	}
+	if len(r.Ownerless) > 0 {
+		out.WriteString("\n" + s.Paint(term.Strong, "Definitions without an operator") + "\n")
+		term.WriteText(&out, s, margin, ownerlessText)
+		for _, d := range r.Ownerless {
+			term.WriteText(&out, s, margin, fmt.Sprintf("- %s on %s", d.Name, phrase.First(d.Clusters, maxScanned(s))))
+		}
+	}
+	if len(r.CatalogsNotRead) > 0 {
+		out.WriteString("\n" + s.Paint(term.Strong, "Catalogs that could not be read") + "\n")
+		for _, c := range r.CatalogsNotRead {
+			term.WriteText(&out, s, margin, "- "+c)
+		}
+	}
+	return out.String()
+}
+
+// maxScanned is how many clusters are named.
+func maxScanned(s term.Style) int {
+	if s.Wide {
+		return 1000
+	}
+	return 5
+}
+
+// scanMarkdown is the report for a ticket or a page. Each paragraph is one line. What clusters and people wrote is
+// escaped.
+func scanMarkdown(r ScanReport, now time.Time) string {
+	var out strings.Builder
+	line := func(format string, args ...any) {
+		for i := range args {
+			if text, ok := args[i].(string); ok {
+				args[i] = phrase.Markdown(term.Escape(text))
+			}
+		}
+		fmt.Fprintf(&out, format+"\n", args...)
+	}
+	line("# Operators on the fleet\n")
+	for i, text := range r.coverage(now) {
+		line(strings.Repeat("- ", min(i, 1))+"%s", text)
+	}
+	line("\n## Versions\n\n| Package | Version | Clusters | Managed | Eligible | Needs a decision | Conflict | " +
+		"Unknown |\n|---|---|---|---|---|---|---|---|")
+	for _, v := range r.Packages {
+		line("| %s | %s | %d | %d | %d | %d | %d | %d |", cell(v.Package), cell(cmp.Or(v.Version, "-")), len(v.Clusters),
+			v.Classes[adoption.Managed], v.Classes[adoption.Eligible], v.Classes[adoption.NeedsDecision],
+			v.Classes[adoption.Conflict], v.Classes[adoption.Unknown])
+	}
+	for _, p := range r.parts(true) {
+		if len(p.groups) == 0 {
+			continue
+		}
+		line("\n## %s", p.title)
+		for _, g := range p.groups {
+			line("\n**%s** (%s)\n\n%s", g.about(1000), g.Reason, g.Message)
+			for i, choice := range g.Choices {
+				line(strings.Repeat("\n", 1-min(i, 1))+"- %s", choice)
+			}
+		}
+	}
+	if len(r.Ownerless) > 0 {
+		line("\n## Definitions without an operator\n\n%s\n", ownerlessText)
+		for _, d := range r.Ownerless {
+			line("- %s on %s", d.Name, phrase.First(d.Clusters, 1000))
+		}
+	}
+	if len(r.CatalogsNotRead) > 0 {
+		line("\n## Catalogs that could not be read\n")
+		for _, c := range r.CatalogsNotRead {
+			line("- %s", c)
+		}
+	}
+	return out.String()
+}
+
+// cell is a text without what ends a cell of a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", "/") }
