@@ -38,6 +38,9 @@ const Every = time.Minute
 // maxRead bounds how long one look may take: a cache that cannot be filled is waited for without end.
 const maxRead = 30 * time.Second
 
+// retryRefused is how soon a hub is asked again that does not let the agent report: it is of an earlier version.
+const retryRefused = 10 * Every
+
 // retryUnready is how soon the cluster is looked at again while the agent is starting.
 const retryUnready = 2 * time.Second
 
@@ -57,6 +60,8 @@ type Reporter struct {
 
 	// known is the OperatorScan as the hub has it; nil where that is not known.
 	known *v1alpha1.OperatorScan
+	// refused says that the hub did not let the agent report.
+	refused bool
 	// looks counts how often the cluster was looked at since the OperatorScan was read.
 	looks int
 }
@@ -81,7 +86,11 @@ func (r *Reporter) Start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // it was told to stop
 		}
-		wait := Every*9/10 + time.Duration(rand.Int63nRange(0, int64(Every/5)))
+		wait := Every
+		if r.refused {
+			wait = retryRefused
+		}
+		wait = wait*9/10 + time.Duration(rand.Int63nRange(0, int64(wait/5)))
 		switch {
 		case errors.Is(err, engines.ErrNotReady):
 			wait, err = retryUnready, nil
@@ -121,14 +130,11 @@ func (r *Reporter) Report(ctx context.Context) error {
 	if err != nil {
 		r.known = nil
 	}
-	if isMissing(err) {
+	r.refused = apierrors.IsForbidden(err) || meta.IsNoMatchError(err)
+	if r.refused || apierrors.IsNotFound(err) {
 		return failure
 	}
 	return errors.Join(failure, err)
-}
-
-func isMissing(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err)
 }
 
 func (r *Reporter) write(ctx context.Context, found v1alpha1.OperatorScanStatus, failure error) error {

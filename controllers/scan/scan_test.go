@@ -10,8 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -33,6 +35,8 @@ type harness struct {
 	*Reporter
 	found         *found
 	reads, writes int
+	// refuses is the hub's answer to reads, if it is an error.
+	refuses error
 }
 
 func newHarness(t *testing.T, objects ...client.Object) *harness {
@@ -46,7 +50,9 @@ func newHarness(t *testing.T, objects ...client.Object) *harness {
 		WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
 			opts ...client.GetOption) error {
-			h.reads++
+			if h.reads++; h.refuses != nil {
+				return h.refuses
+			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object,
@@ -94,6 +100,32 @@ func TestIdle(t *testing.T) {
 		time.Sleep(2 * Every)
 		if h.writes != 2 || h.stored(t).Status.Counts.Operators != 7 {
 			t.Errorf("%d writes after a change, want 2", h.writes)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// TestRefused: a hub of an earlier version, which grants no such right, is asked seldom, and one that was upgraded gets
+// the report.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, empty())
+		h.refuses = apierrors.NewForbidden(schema.GroupResource{Resource: "operatorscans"}, "", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Start(ctx) }()
+		time.Sleep(time.Hour)
+		if h.reads < 5 || h.reads > 7 {
+			t.Errorf("%d requests in an hour, want about 6", h.reads)
+		}
+		h.refuses = nil
+		time.Sleep(2 * retryRefused)
+		if h.writes != 1 {
+			t.Errorf("%d reports to a hub that was upgraded, want 1", h.writes)
 		}
 		cancel()
 		if err := <-ended; err != nil {

@@ -4,6 +4,7 @@
 package adoption
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -48,7 +49,7 @@ func SummaryOf(c *v1alpha1.OperatorCatalog) []Package {
 			one.Channels = append(one.Channels, Channel{channel.Name, channel.Head})
 		}
 		for _, v := range p.Versions {
-			if !v.Absent {
+			if !v.Absent || v.Blocked != "" {
 				one.Bundles = append(one.Bundles, Bundle{v.Bundle, v.Version, v.Blocked})
 			}
 		}
@@ -71,7 +72,7 @@ func Of(catalog string, p *catalogs.Package) Package {
 		}
 		out.Channels = append(out.Channels, Channel{name, version})
 	}
-	slices.SortFunc(out.Channels, func(a, b Channel) int { return cmpText(a.Name, b.Name) })
+	slices.SortFunc(out.Channels, func(a, b Channel) int { return cmp.Compare(a.Name, b.Name) })
 	for name, b := range p.Bundles {
 		blocked := ""
 		if block, ok := p.Blocked(name); ok {
@@ -79,7 +80,12 @@ func Of(catalog string, p *catalogs.Package) Package {
 		}
 		out.Bundles = append(out.Bundles, Bundle{name, b.VersionString(), blocked})
 	}
-	slices.SortFunc(out.Bundles, func(a, b Bundle) int { return cmpText(a.Name, b.Name) })
+	for name, block := range p.Blocks { // without a newer version that is good, it is not in the package any more
+		if p.Bundles[name] == nil {
+			out.Bundles = append(out.Bundles, Bundle{name, block.Version, block.Reason})
+		}
+	}
+	slices.SortFunc(out.Bundles, func(a, b Bundle) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -4,7 +4,6 @@
 package adoption
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/claim"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
-
-func cmpText(a, b string) int { return cmp.Compare(a, b) }
 
 // trimEnd takes away the full stop of somebody else's sentence that is to be within one of ours.
 func trimEnd(text string) string { return strings.TrimRight(phrase.OneLine(text), ". ") }

@@ -4,7 +4,6 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -135,7 +134,6 @@ const ownerlessText = "Their operator was removed, and its objects may be there 
 // scanText is the report for a terminal.
 func scanText(r ScanReport, now time.Time, s term.Style) string {
 	var out strings.Builder
-	const margin = "  "
 	for i, line := range r.coverage(now) {
 		if i > 0 {
 			line = "- " + line
@@ -148,90 +146,125 @@ func scanText(r ScanReport, now time.Time, s term.Style) string {
 		out.WriteString("\n" + r.versionTable().Render(s))
 	}
 	for _, p := range r.parts(s.Wide) {
-		if len(p.groups) == 0 {
-			continue
-		}
-		out.WriteString("\n" + s.Paint(term.Strong, p.title) + "\n")
-		for _, g := range p.groups {
-			term.WriteText(&out, s, margin, fmt.Sprintf("%s %s (%s)", term.Mark(p.tone), g.about(maxScanned(s)), g.Reason))
-			term.WriteText(&out, s, margin+margin, g.Message)
-			for _, choice := range g.Choices {
-				term.WriteText(&out, s, margin+margin, "- "+choice)
-			}
-		}
+		p.write(&out, s)
 	}
-	if len(r.Ownerless) > 0 {
-		out.WriteString("\n" + s.Paint(term.Strong, "Definitions without an operator") + "\n")
-		term.WriteText(&out, s, margin, ownerlessText)
-		for _, d := range r.Ownerless {
-			term.WriteText(&out, s, margin, fmt.Sprintf("- %s on %s", d.Name, phrase.First(d.Clusters, maxScanned(s))))
-		}
-	}
-	if len(r.CatalogsNotRead) > 0 {
-		out.WriteString("\n" + s.Paint(term.Strong, "Catalogs that could not be read") + "\n")
-		for _, c := range r.CatalogsNotRead {
-			term.WriteText(&out, s, margin, "- "+c)
-		}
-	}
+	writeItems(&out, s, "Definitions without an operator", ownerlessText, r.ownerlessItems(maxScanned(s)))
+	writeItems(&out, s, "Catalogs that could not be read", "", r.CatalogsNotRead)
 	return out.String()
+}
+
+const margin = "  "
+
+// write writes a part, unless it is empty.
+func (p scanPart) write(out *strings.Builder, s term.Style) {
+	if len(p.groups) == 0 {
+		return
+	}
+	out.WriteString("\n" + s.Paint(term.Strong, p.title) + "\n")
+	for _, g := range p.groups {
+		term.WriteText(out, s, margin, fmt.Sprintf("%s %s (%s)", term.Mark(p.tone), g.about(maxScanned(s)), g.Reason))
+		term.WriteText(out, s, margin+margin, g.Message)
+		for _, choice := range g.Choices {
+			term.WriteText(out, s, margin+margin, "- "+choice)
+		}
+	}
+}
+
+// writeItems writes a list below its title and what it is about, unless it is empty.
+func writeItems(out *strings.Builder, s term.Style, title, about string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	out.WriteString("\n" + s.Paint(term.Strong, title) + "\n")
+	if about != "" {
+		term.WriteText(out, s, margin, about)
+	}
+	for _, item := range items {
+		term.WriteText(out, s, margin, "- "+item)
+	}
+}
+
+func (r ScanReport) ownerlessItems(most int) []string {
+	var items []string
+	for _, d := range r.Ownerless {
+		items = append(items, fmt.Sprintf("%s on %s", d.Name, phrase.First(d.Clusters, most)))
+	}
+	return items
 }
 
 // maxScanned is how many clusters are named.
 func maxScanned(s term.Style) int {
 	if s.Wide {
-		return 1000
+		return allScanned
 	}
 	return 5
 }
 
-// scanMarkdown is the report for a ticket or a page. Each paragraph is one line. What clusters and people wrote is
-// escaped.
+// allScanned is more than anybody reads.
+const allScanned = 1000
+
+// scanMarkdown is the report for a ticket or a page. Each paragraph is one line.
 func scanMarkdown(r ScanReport, now time.Time) string {
-	var out strings.Builder
-	line := func(format string, args ...any) {
-		for i := range args {
-			if text, ok := args[i].(string); ok {
-				args[i] = phrase.Markdown(term.Escape(text))
-			}
-		}
-		fmt.Fprintf(&out, format+"\n", args...)
-	}
-	line("# Operators on the fleet\n")
-	for i, text := range r.coverage(now) {
-		line(strings.Repeat("- ", min(i, 1))+"%s", text)
-	}
-	line("\n## Versions\n\n| Package | Version | Clusters | Managed | Eligible | Needs a decision | Conflict | " +
+	m := &markdown{}
+	coverage := r.coverage(now)
+	m.line("# Operators on the fleet\n\n%s", coverage[0])
+	m.items("", coverage[1:])
+	m.line("\n## Versions\n\n| Package | Version | Clusters | Managed | Eligible | Needs a decision | Conflict | " +
 		"Unknown |\n|---|---|---|---|---|---|---|---|")
 	for _, v := range r.Packages {
-		line("| %s | %s | %d | %d | %d | %d | %d | %d |", cell(v.Package), cell(cmp.Or(v.Version, "-")), len(v.Clusters),
-			v.Classes[adoption.Managed], v.Classes[adoption.Eligible], v.Classes[adoption.NeedsDecision],
-			v.Classes[adoption.Conflict], v.Classes[adoption.Unknown])
+		m.line("| %s | %s | %d | %d | %d | %d | %d | %d |", cell(v.Package), cell(term.OrDash(v.Version)),
+			len(v.Clusters), v.Classes[adoption.Managed], v.Classes[adoption.Eligible],
+			v.Classes[adoption.NeedsDecision], v.Classes[adoption.Conflict], v.Classes[adoption.Unknown])
 	}
 	for _, p := range r.parts(true) {
-		if len(p.groups) == 0 {
-			continue
-		}
-		line("\n## %s", p.title)
-		for _, g := range p.groups {
-			line("\n**%s** (%s)\n\n%s", g.about(1000), g.Reason, g.Message)
-			for i, choice := range g.Choices {
-				line(strings.Repeat("\n", 1-min(i, 1))+"- %s", choice)
-			}
+		m.part(p)
+	}
+	m.section("Definitions without an operator", ownerlessText, r.ownerlessItems(allScanned))
+	m.section("Catalogs that could not be read", "", r.CatalogsNotRead)
+	return m.out.String()
+}
+
+// markdown is a text in the making. What it is given as arguments it escapes: clusters and people wrote that.
+type markdown struct{ out strings.Builder }
+
+func (m *markdown) line(format string, args ...any) {
+	for i := range args {
+		if text, ok := args[i].(string); ok {
+			args[i] = phrase.Markdown(term.Escape(text))
 		}
 	}
-	if len(r.Ownerless) > 0 {
-		line("\n## Definitions without an operator\n\n%s\n", ownerlessText)
-		for _, d := range r.Ownerless {
-			line("- %s on %s", d.Name, phrase.First(d.Clusters, 1000))
+	fmt.Fprintf(&m.out, format+"\n", args...)
+}
+
+// items writes a list after what has to be before it.
+func (m *markdown) items(before string, items []string) {
+	for i, item := range items {
+		if i == 0 {
+			m.out.WriteString(before)
 		}
+		m.line("- %s", item)
 	}
-	if len(r.CatalogsNotRead) > 0 {
-		line("\n## Catalogs that could not be read\n")
-		for _, c := range r.CatalogsNotRead {
-			line("- %s", c)
+}
+
+func (m *markdown) part(p scanPart) {
+	for i, g := range p.groups {
+		if i == 0 {
+			m.line("\n## %s", p.title)
 		}
+		m.line("\n**%s** (%s)\n\n%s", g.about(allScanned), g.Reason, g.Message)
+		m.items("\n", g.Choices)
 	}
-	return out.String()
+}
+
+func (m *markdown) section(title, about string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	m.line("\n## %s", title)
+	if about != "" {
+		m.line("\n%s", about)
+	}
+	m.items("\n", items)
 }
 
 // cell is a text without what ends a cell of a table.
