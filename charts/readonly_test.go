@@ -29,7 +29,7 @@ func TestReadOnlyAgent(t *testing.T) {
 		}
 		switch role.Kind {
 		case "Deployment":
-			if !strings.Contains(manifest, "--read-only\n") {
+			if !strings.Contains(manifest, "--read-only=true\n") {
 				t.Error("the agent is not told that it may only read")
 			}
 		case "ClusterRole", "Role":

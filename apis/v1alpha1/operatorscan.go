@@ -143,7 +143,7 @@ type FoundOperator struct {
 	// +optional
 	CSV *FoundCSV `json:"csv,omitempty"`
 
-	// Others are further CSVs of the same upgrade: those that CSV replaces or is replaced by, as long as they are there.
+	// Others are further CSVs of the same upgrade that are still there: one that CSV replaces, or that replaces it.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4
 	// +optional

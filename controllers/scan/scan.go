@@ -24,8 +24,8 @@ import (
 	"github.com/bellwether-dev/bellwether/engines"
 )
 
-// What an agent needs to find operators, and to tell whether its API server answers. One that was installed to read only
-// has no other rights on its cluster, beside keeping its token for the hub.
+// What an agent needs to find operators, and to tell whether its API server answers. One that was installed to read
+// only has no other rights on its cluster, beside keeping its token for the hub.
 //
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=subscriptions;clusterserviceversions;installplans;operatorgroups;catalogsources,verbs=get;list;watch

@@ -66,7 +66,8 @@ func newHarness(t *testing.T, objects ...client.Object) *harness {
 }
 
 func empty() *v1alpha1.OperatorScan {
-	return &v1alpha1.OperatorScan{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-prod-1", Name: v1alpha1.ScanName}}
+	return &v1alpha1.OperatorScan{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-prod-1",
+		Name: v1alpha1.ScanName}}
 }
 
 func (h *harness) stored(t *testing.T) *v1alpha1.OperatorScan {

@@ -25,7 +25,7 @@ type Class string
 
 // The classes, in the order in which people read of them.
 const (
-	// Conflict: OLM or another operator does not permit it. Something has to change first, on the cluster or on the hub.
+	// Conflict: OLM or another operator does not permit it. First something has to change, on the cluster or the hub.
 	Conflict Class = "conflict"
 	// NeedsDecision: it is possible in more than one way, or with a loss; a person has to choose.
 	NeedsDecision Class = "needs a decision"
@@ -122,7 +122,8 @@ func Judge(in Input) Verdict {
 		return Verdict{Class: found.Class, Findings: []Finding{*found}}
 	}
 	if s.sub == nil && s.csv == nil { // no agent reports that
-		return Verdict{Class: Unknown, Findings: one(Unknown, "NotReported", "The report of the cluster says nothing of it.")}
+		return Verdict{Class: Unknown, Findings: one(Unknown, "NotReported",
+			"The report of the cluster says nothing of it.")}
 	}
 	var all []Finding
 	for _, judge := range []func(subject) []Finding{

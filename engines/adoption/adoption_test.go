@@ -30,7 +30,8 @@ func newSituation() *situation {
 			SourceNamespace: "olm", Approval: "Manual", InstalledCSV: "echo-operator.v1.0.0",
 			CurrentCSV: "echo-operator.v1.0.0", Writers: []string{"kubectl-client-side-apply"}},
 		csv: &v1alpha1.FoundCSV{Name: "echo-operator.v1.0.0", Version: "1.0.0", Phase: "Succeeded",
-			Owned:       []v1alpha1.FoundDefinition{{Name: "echoservers.example.com", Version: "v1", Kind: "EchoServer"}},
+			Owned: []v1alpha1.FoundDefinition{{Name: "echoservers.example.com", Version: "v1",
+				Kind: "EchoServer"}},
 			Deployments: []v1alpha1.FoundDeployment{{Name: "echo", Replicas: 1, Ready: 1, Bundle: 1}}},
 	}
 	s.found = &v1alpha1.FoundOperator{Namespace: "echo", Subscription: s.sub, CSV: s.csv}
@@ -113,6 +114,10 @@ func TestSituations(t *testing.T) {
 		}, adoption.NeedsDecision, "PackageNotInCatalog", "--package echo-operator --from CATALOG`"},
 		"package renamed, same bundle": {func(s *situation) { s.Known.Packages[0].Name = "echo" },
 			adoption.NeedsDecision, "PackageRenamed", "Package echo in OperatorCatalog team/main has the bundle"},
+		"package renamed, and a ManagedOperator has the new name": {func(s *situation) {
+			s.Known.Packages[0].Name = "echo"
+			s.wanted("echo", true).Package = "echo"
+		}, adoption.NeedsDecision, "PackageRenamed", "Package echo in OperatorCatalog team/main has the bundle"},
 		"package renamed, same APIs": {func(s *situation) {
 			s.Known.Packages = nil
 			o := s.wanted("echo", true)
@@ -198,7 +203,8 @@ func TestSituations(t *testing.T) {
 		}, adoption.Conflict, "Deleting", "waits for the finalizer example.com/keep"},
 		"Subscription without a CSV": {func(s *situation) {
 			s.found.CSV, s.sub.InstalledCSV, s.sub.NotResolved = nil, "", "no operators found in package echo-operator."
-		}, adoption.NeedsDecision, "NotInstalled", "has installed nothing: no operators found in package echo-operator."},
+		}, adoption.NeedsDecision, "NotInstalled",
+			"has installed nothing: no operators found in package echo-operator."},
 		"Subscription whose CSV was deleted": {func(s *situation) { s.found.CSV = nil }, adoption.NeedsDecision,
 			"NotInstalled", "The CSV echo-operator.v1.0.0 that Subscription echo/echo has installed was deleted"},
 		"CSV without a Subscription, in the catalog": {func(s *situation) { s.found.Subscription = nil },

@@ -201,16 +201,20 @@ func (s subject) notRead() []Finding {
 		phrase.First(s.Known.NotRead, 2)+".", "Correct what is wrong with the catalog, and scan again.")
 }
 
+// ReasonPackageNotInCatalog is the reason of a finding that others tell apart: fleets that are new have many of it.
+const ReasonPackageNotInCatalog = "PackageNotInCatalog"
+
 func (s subject) noPackage() []Finding {
 	if other := s.renamed(); other != "" {
 		return one(NeedsDecision, "PackageRenamed", fmt.Sprintf("No OperatorCatalog has package %s. %s", s.pkg, other),
-			"Set spec.package of the ManagedOperator to the name that the cluster has, and publish the versions under it.",
+			"Set spec.package of the ManagedOperator to the name that the cluster has, and publish the versions under "+
+				"it.",
 			leave)
 	}
 	if len(s.Known.NotRead) > 0 {
 		return s.notRead()
 	}
-	return one(NeedsDecision, "PackageNotInCatalog", fmt.Sprintf("No OperatorCatalog has package %s.", s.pkg),
+	return one(NeedsDecision, ReasonPackageNotInCatalog, fmt.Sprintf("No OperatorCatalog has package %s.", s.pkg),
 		fmt.Sprintf("Import the package into a catalog of yours, and publish that: `bellwether catalog init ./ladders "+
 			"--package %s --from %s`.", argument(s.pkg, "PACKAGE"), argument(s.image(), "CATALOG")), leave)
 }
@@ -273,7 +277,8 @@ func (s subject) noChannel(p *Package) Finding {
 		names[i] = fmt.Sprintf("%s (%s)", c.Name, c.Head)
 	}
 	return Finding{Class: NeedsDecision, Reason: "ChannelNotInCatalog", Message: fmt.Sprintf(
-		"It follows channel %s, which package %s in OperatorCatalog %s does not have.", s.sub.Channel, p.Name, p.Catalog),
+		"It follows channel %s, which package %s in OperatorCatalog %s does not have.", s.sub.Channel, p.Name,
+		p.Catalog),
 		Choices: []string{"Let the ManagedOperator follow another channel: " + phrase.First(names, 5) + ".",
 			"Add the channel to the ladder file of the package, and publish the catalog."}}
 }

@@ -61,8 +61,9 @@ func (s subject) group() []Finding {
 	groups := s.namespace.OperatorGroups
 	switch len(groups) {
 	case 0:
-		return one(Conflict, "NoOperatorGroup", fmt.Sprintf("Namespace %s has no OperatorGroup, so OLM installs nothing "+
-			"there.", s.Found.Namespace), "Create the OperatorGroup that was there when the operator was installed.")
+		return one(Conflict, "NoOperatorGroup", fmt.Sprintf("Namespace %s has no OperatorGroup, so OLM installs "+
+			"nothing there.", s.Found.Namespace),
+			"Create the OperatorGroup that was there when the operator was installed.")
 	case 1:
 		return s.oneGroup(groups[0])
 	}
@@ -91,8 +92,8 @@ func (s subject) oneGroup(g v1alpha1.FoundOperatorGroup) []Finding {
 	case o != nil && o.AllNamespaces != (mode == v1alpha1.InstallAllNamespaces):
 		found = one(NeedsDecision, "OtherInstallMode", fmt.Sprintf("OperatorGroup %s/%s is for install mode %s, and "+
 			"ManagedOperator %s asks for the other one.", s.Found.Namespace, g.Name, mode, o.Key),
-			fmt.Sprintf("Set spec.install.mode of the ManagedOperator to %s, so that the operator keeps watching what it "+
-				"watches.", mode),
+			fmt.Sprintf("Set spec.install.mode of the ManagedOperator to %s, so that the operator keeps watching what "+
+				"it watches.", mode),
 			"Change the OperatorGroup. The operator restarts with the namespaces that it then watches.")
 	}
 	if g.ServiceAccount != "" {
@@ -142,8 +143,8 @@ func (s subject) meetings() []Finding {
 				text += ": " + m.Why
 			}
 			found = append(found, Finding{Class: Conflict, Reason: m.Reason, Message: text + ".", Choices: []string{
-				fmt.Sprintf("To have ManagedOperator %s take this one over, set its spec.install.namespace to %s.", o.Key,
-					s.Found.Namespace),
+				fmt.Sprintf("To have ManagedOperator %s take this one over, set its spec.install.namespace to %s.",
+					o.Key, s.Found.Namespace),
 				"Let the ManagedOperator not select this cluster."}})
 		}
 	}
@@ -155,7 +156,8 @@ func (s subject) meetings() []Finding {
 		if m := own.Meets(s.claimOf(other, s.Known.packageOf(other))); m != nil {
 			found = append(found, Finding{Class: Conflict, Reason: m.Reason, Message: fmt.Sprintf(
 				"%s in namespace %s is an operator for the same APIs, or the same package: %s.", nameOf(other),
-				other.Namespace, m.Why), Choices: []string{"Remove one of the two from the cluster, and keep its objects."}})
+				other.Namespace, m.Why), Choices: []string{
+				"Remove one of the two from the cluster, and keep its objects."}})
 		}
 	}
 	return found
@@ -163,8 +165,16 @@ func (s subject) meetings() []Finding {
 
 // isRenamed tells whether a ManagedOperator installs the operator under another package's name.
 func (s subject) isRenamed(o Operator) bool {
-	return o.Namespace == s.Found.Namespace && o.Package != s.pkg && s.shares(o.Provides) != "" &&
-		s.knownPackage() == nil
+	return o.Namespace == s.Found.Namespace && o.Package != s.pkg && s.knownPackage() == nil &&
+		(s.shares(o.Provides) != "" || s.isBundleOf(o.Package))
+}
+
+// isBundleOf tells whether the operator's CSV is a version of a package.
+func (s subject) isBundleOf(pkg string) bool {
+	return s.csv != nil && slices.ContainsFunc(s.Known.Packages, func(p Package) bool {
+		_, ok := p.bundle(s.csv.Name)
+		return ok && p.Name == pkg
+	})
 }
 
 func nameOf(found *v1alpha1.FoundOperator) string {
@@ -194,11 +204,12 @@ func (s subject) shared() []Finding {
 	}
 	slices.Sort(names)
 	return one(NeedsDecision, "SharedNamespace", fmt.Sprintf("Namespace %s has other operators too: %s. OLM makes one "+
-		"InstallPlan for a namespace: one Subscription with manual approval makes all of them manual, and one that does "+
-		"not resolve stops all.", s.Found.Namespace, phrase.First(names, 5)),
-		"Take over all of them, each by a ManagedOperator of its own with spec.install.namespace "+s.Found.Namespace+".",
-		"Install the operator in a namespace of its own, after its Subscription and CSV were deleted here. Its objects "+
-			"stay, and its pods stop meanwhile.", leave)
+		"InstallPlan for a namespace: one Subscription with manual approval makes all of them manual, and one that "+
+		"does not resolve stops all.", s.Found.Namespace, phrase.First(names, 5)),
+		"Take over all of them, each by a ManagedOperator of its own with spec.install.namespace "+
+			s.Found.Namespace+".",
+		"Install the operator in a namespace of its own, after its Subscription and CSV were deleted here. Its "+
+			"objects stay, and its pods stop meanwhile.", leave)
 }
 
 // dependencies says what came with what.
@@ -259,6 +270,6 @@ func (s subject) truncated() []Finding {
 	if t == nil || t.Operators == 0 {
 		return nil
 	}
-	return one(Unknown, "NotReported", fmt.Sprintf("The report of the cluster is too long, and leaves out %s, of which "+
-		"one may be a neighbour of this one.", phrase.Count(t.Operators, "operator")))
+	return one(Unknown, "NotReported", fmt.Sprintf("The report of the cluster is too long, and leaves out %s, of "+
+		"which one may be a neighbour of this one.", phrase.Count(t.Operators, "operator")))
 }

@@ -113,8 +113,8 @@ func (s subject) noCSV() []Finding {
 func (s subject) noSubscription() []Finding {
 	text := fmt.Sprintf("No Subscription has installed %s, so OLM resolves nothing in the namespace.", s.csvName())
 	if s.pkg != "" && s.csv.Phase == csvSucceeded {
-		return one(Eligible, "NoSubscription", text+" A ManagedOperator for package "+s.pkg+" makes a Subscription that "+
-			"adopts it.")
+		return one(Eligible, "NoSubscription", text+" A ManagedOperator for package "+s.pkg+" makes a Subscription "+
+			"that adopts it.")
 	}
 	return one(NeedsDecision, "NoSubscription", text,
 		"If a catalog of yours is to have its version, add it there, and scan again.",
@@ -139,13 +139,15 @@ func (s subject) plans() []Finding {
 				Choices: []string{"Correct what its status says, and scan again when OLM is done.",
 					"Delete the InstallPlan, if the version that runs is the one to keep."}})
 		case p.Phase == planRequiresApproval && !p.Approved:
-			found = append(found, Finding{Class: NeedsDecision, Reason: "PlanPending", Message: what + " waits for approval.",
+			found = append(found, Finding{Class: NeedsDecision, Reason: "PlanPending",
+				Message: what + " waits for approval.",
 				Choices: []string{"Approve it, and scan again when OLM is done: then the new version is taken over.",
-					"Delete it: then the version that runs is taken over. OLM makes another one unless the Subscription " +
-						"changes."}})
+					"Delete it: then the version that runs is taken over. OLM makes another one unless the " +
+						"Subscription changes."}})
 		default:
 			found = append(found, Finding{Class: Unknown, Reason: "UnderWay", Message: what +
-				" is being carried out. It can be judged when OLM is done.", Choices: []string{"Scan again in some minutes."}})
+				" is being carried out. It can be judged when OLM is done.",
+				Choices: []string{"Scan again in some minutes."}})
 		}
 	}
 	return found
@@ -174,8 +176,8 @@ func (s subject) gitOps() []Finding {
 	if s.sub.GitOps != "" {
 		return one(NeedsDecision, "GitOps", fmt.Sprintf("%s writes %s, and would undo what a take-over changes.",
 			s.sub.GitOps, s.name()),
-			"Take the Subscription out of the repository or release in such a way that it is not deleted on the cluster, "+
-				"and scan again. The ManagedOperator can be in the repository instead.", leave)
+			"Take the Subscription out of the repository or release in such a way that it is not deleted on the "+
+				"cluster, and scan again. The ManagedOperator can be in the repository instead.", leave)
 	}
 	var others []string
 	for _, w := range s.sub.Writers {
@@ -202,8 +204,8 @@ func (s subject) config() []Finding {
 		return nil
 	}
 	if len(s.sub.ConfigNotSupported) > 0 {
-		return one(NeedsDecision, "ConfigNotSupported", fmt.Sprintf("%s sets spec.config.%s, which a ManagedOperator does "+
-			"not have.", s.name(), strings.Join(s.sub.ConfigNotSupported, ", spec.config.")),
+		return one(NeedsDecision, "ConfigNotSupported", fmt.Sprintf("%s sets spec.config.%s, which a ManagedOperator "+
+			"does not have.", s.name(), strings.Join(s.sub.ConfigNotSupported, ", spec.config.")),
 			"Remove these settings from the Subscription, if the operator runs without them. Its pods restart.", leave)
 	}
 	return one(Eligible, "Config", fmt.Sprintf("%s sets spec.config.%s: the same has to be in spec.install.config of "+
@@ -220,13 +222,13 @@ func (s subject) changed() []Finding {
 		found = append(found, Finding{Class: NeedsDecision, Reason: "CSVEdited", Message: fmt.Sprintf(
 			"%s was edited by %s. It differs from its bundle, and an upgrade undoes that.", s.csvName(),
 			phrase.First(s.csv.EditedBy, 3)), Choices: []string{
-			"Take it over as it is, and put what was edited into install settings or into a version of your own before " +
-				"the first upgrade.", leave}})
+			"Take it over as it is, and put what was edited into install settings or into a version of your own " +
+				"before the first upgrade.", leave}})
 	}
 	if len(s.csv.Missing) > 0 {
 		found = append(found, Finding{Class: NeedsDecision, Reason: "DefinitionMissing", Message: fmt.Sprintf(
-			"%s owns %s, which the cluster does not have.", s.csvName(), phrase.First(s.csv.Missing, 3)), Choices: []string{
-			"Create the definitions again from the bundle, and scan again.", leave}})
+			"%s owns %s, which the cluster does not have.", s.csvName(), phrase.First(s.csv.Missing, 3)),
+			Choices: []string{"Create the definitions again from the bundle, and scan again.", leave}})
 	}
 	for _, d := range s.csv.Deployments {
 		found = append(found, s.deployment(d)...)
@@ -241,10 +243,11 @@ func (s subject) deployment(d v1alpha1.FoundDeployment) []Finding {
 		return one(NeedsDecision, "ScaledToZero", fmt.Sprintf("%s was scaled to 0: the operator does not run.", name),
 			fmt.Sprintf("Scale it to %d again if it is to run, and scan again.", d.Bundle), leave)
 	case d.Replicas != d.Bundle:
-		return one(Eligible, "Scaled", fmt.Sprintf("%s was scaled to %d, and the bundle asks for %d. An upgrade sets it "+
-			"back.", name, d.Replicas, d.Bundle))
+		return one(Eligible, "Scaled", fmt.Sprintf("%s was scaled to %d, and the bundle asks for %d. An upgrade sets "+
+			"it back.", name, d.Replicas, d.Bundle))
 	case d.Ready < d.Replicas:
-		return one(Eligible, "NotAvailable", fmt.Sprintf("%s has %d of %d replicas available.", name, d.Ready, d.Replicas))
+		return one(Eligible, "NotAvailable", fmt.Sprintf("%s has %d of %d replicas available.", name, d.Ready,
+			d.Replicas))
 	}
 	return nil
 }
@@ -261,8 +264,8 @@ func (s subject) source() []Finding {
 	isComplete := s.Scan.Truncated == nil || s.Scan.Truncated.CatalogSources == 0
 	switch {
 	case i < 0 && isComplete:
-		return one(Eligible, "CatalogSourceGone", fmt.Sprintf("CatalogSource %s does not exist any more, so OLM finds no "+
-			"updates. A take-over gives it another one.", name))
+		return one(Eligible, "CatalogSourceGone", fmt.Sprintf("CatalogSource %s does not exist any more, so OLM finds "+
+			"no updates. A take-over gives it another one.", name))
 	case i >= 0 && s.Scan.CatalogSources[i].State != sourceReady && s.Scan.CatalogSources[i].State != "":
 		return one(Eligible, "CatalogSourceNotReady", fmt.Sprintf("CatalogSource %s is in state %s, so OLM finds no "+
 			"updates.", name, s.Scan.CatalogSources[i].State))
@@ -280,8 +283,8 @@ func (s subject) subscription() []Finding {
 		found = append(found, Finding{Class: Eligible, Reason: reason, Message: fmt.Sprintf(format, args...)})
 	}
 	if s.sub.Approval != approvalManual {
-		add("AutomaticApproval", "Approval is automatic: until it is taken over, OLM upgrades it when its catalog has a "+
-			"newer version.")
+		add("AutomaticApproval", "Approval is automatic: until it is taken over, OLM upgrades it when its catalog has "+
+			"a newer version.")
 	}
 	if s.csv != nil && s.sub.NotResolved != "" {
 		add("NotResolved", "OLM cannot resolve: %s.", trimEnd(s.sub.NotResolved))
@@ -298,7 +301,8 @@ func (s subject) subscription() []Finding {
 		finalizers = append(finalizers, s.csv.Finalizers...)
 	}
 	if len(finalizers) > 0 && !s.sub.Deleting {
-		add("Finalizers", "The finalizer %s keeps it from being deleted, whoever deletes it.", phrase.First(finalizers, 3))
+		add("Finalizers", "The finalizer %s keeps it from being deleted, whoever deletes it.",
+			phrase.First(finalizers, 3))
 	}
 	return found
 }

@@ -4,10 +4,10 @@
 package olmv0
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -159,7 +159,7 @@ func stripSubscription(object any) (any, error) {
 func writersOfSpec(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var out []metav1.ManagedFieldsEntry
 	for _, f := range fields {
-		if f.Subresource == "" && f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.Raw, []byte(`"f:spec"`)) &&
+		if f.Subresource == "" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:spec"`) &&
 			!slices.ContainsFunc(out, func(o metav1.ManagedFieldsEntry) bool { return o.Manager == f.Manager }) {
 			out = append(out, metav1.ManagedFieldsEntry{Manager: f.Manager})
 		}

@@ -288,8 +288,7 @@ func (all *inventory) csv(csv *operatorsv1alpha1.ClusterServiceVersion) *v1alpha
 	}
 	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
 		out.Owned = append(out.Owned, v1alpha1.FoundDefinition{Name: d.Name, Version: d.Version, Kind: d.Kind})
-		if !slices.ContainsFunc(all.definitions, func(m metav1.PartialObjectMetadata) bool { return m.Name == d.Name }) &&
-			!slices.Contains(out.Missing, d.Name) {
+		if !all.isDefined(d.Name) && !slices.Contains(out.Missing, d.Name) {
 			out.Missing = append(out.Missing, d.Name)
 		}
 	}
@@ -307,6 +306,11 @@ func (all *inventory) csv(csv *operatorsv1alpha1.ClusterServiceVersion) *v1alpha
 		}
 	}
 	return out
+}
+
+// isDefined tells whether the cluster has a CustomResourceDefinition.
+func (all *inventory) isDefined(name string) bool {
+	return slices.ContainsFunc(all.definitions, func(m metav1.PartialObjectMetadata) bool { return m.Name == name })
 }
 
 // deploymentsOf are those that OLM made for a CSV.

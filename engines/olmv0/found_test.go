@@ -28,14 +28,16 @@ func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// manually is a cluster where somebody installed echo, which OLM is upgrading, with a dependency of it; where Bellwether
-// manages another operator; and where a third one has no Subscription.
+// manually is a cluster where somebody installed echo, which OLM is upgrading, with a dependency of it; where
+// Bellwether manages another operator; and where a third one has no Subscription.
 func manually() []client.Object {
-	sub := &operatorsv1alpha1.Subscription{ObjectMeta: named("echo", "my-echo"), Spec: &operatorsv1alpha1.SubscriptionSpec{
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: named("echo", "my-echo")}
+	sub.Spec = &operatorsv1alpha1.SubscriptionSpec{
 		Package: "echo-operator", Channel: "stable", CatalogSource: "community", CatalogSourceNamespace: "olm",
 		StartingCSV: "echo.v1.0.0", Config: &operatorsv1alpha1.SubscriptionConfig{Env: []corev1.EnvVar{{Name: "A"}},
-			Affinity: &corev1.Affinity{}}}}
-	sub.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "team-echo:operators.coreos.com/Subscription:x"}
+			Affinity: &corev1.Affinity{}}}
+	sub.Annotations = map[string]string{
+		"argocd.argoproj.io/tracking-id": "team-echo:operators.coreos.com/Subscription:x"}
 	sub.Finalizers = []string{"example.com/keep"}
 	sub.Status.InstalledCSV, sub.Status.CurrentCSV = "echo.v1.0.0", "echo.v1.1.0"
 	sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "install-2"}
@@ -59,7 +61,8 @@ func manually() []client.Object {
 		}
 		return c
 	}
-	deployment := &appsv1.Deployment{ObjectMeta: named("echo", "echo"), Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)}}
+	deployment := &appsv1.Deployment{ObjectMeta: named("echo", "echo"),
+		Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)}}
 	deployment.Labels = map[string]string{"olm.owner": "echo.v1.0.0"}
 	deployment.Status.AvailableReplicas = 2
 	plan := func(name string, phase operatorsv1alpha1.InstallPlanPhase, csvs ...string) client.Object {
@@ -77,9 +80,11 @@ func manually() []client.Object {
 			c.Status.Phase, c.Status.Message = operatorsv1alpha1.CSVPhaseReplacing, "being replaced"
 			c.Finalizers = []string{cleanupFinalizer, "example.com/csv"}
 			c.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{
-				{Name: "echoes.example.com", Version: "v1", Kind: "Echo"}, {Name: "gone.example.com", Version: "v1", Kind: "Gone"}}
+				{Name: "echoes.example.com", Version: "v1", Kind: "Echo"},
+				{Name: "gone.example.com", Version: "v1", Kind: "Gone"}}
 			c.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "dbs.example.com"}}
-			c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "echo"}}
+			c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{
+				{Name: "echo"}}
 		}),
 		csv("echo", "echo.v1.1.0", "1.1.0", func(c *operatorsv1alpha1.ClusterServiceVersion) {
 			c.Spec.Replaces, c.Status.Phase = "echo.v1.0.0", operatorsv1alpha1.CSVPhaseInstalling
@@ -139,11 +144,13 @@ func TestFind(t *testing.T) {
 				Channel: "alpha", Source: "community", SourceNamespace: "olm", Approval: "Manual", Dependency: true}},
 			{Namespace: "echo", Subscription: &v1alpha1.FoundSubscription{Name: "my-echo", Package: "echo-operator",
 				Channel: "stable", Source: "community", SourceNamespace: "olm", Approval: "Automatic",
-				StartingCSV: "echo.v1.0.0", Config: []string{"affinity", "env"}, ConfigNotSupported: []string{"affinity"},
-				InstalledCSV: "echo.v1.0.0", CurrentCSV: "echo.v1.1.0", InstallPlan: "install-2",
+				StartingCSV: "echo.v1.0.0", Config: []string{"affinity", "env"},
+				ConfigNotSupported: []string{"affinity"},
+				InstalledCSV:       "echo.v1.0.0", CurrentCSV: "echo.v1.1.0", InstallPlan: "install-2",
 				NotResolved: "constraints not satisfiable", GitOps: "Argo CD (team-echo)",
 				Finalizers: []string{"example.com/keep"}},
-				CSV: &v1alpha1.FoundCSV{Name: "echo.v1.0.0", Version: "1.0.0", Phase: "Replacing", Message: "being replaced",
+				CSV: &v1alpha1.FoundCSV{Name: "echo.v1.0.0", Version: "1.0.0", Phase: "Replacing",
+					Message: "being replaced",
 					Owned: []v1alpha1.FoundDefinition{{Name: "echoes.example.com", Version: "v1", Kind: "Echo"},
 						{Name: "gone.example.com", Version: "v1", Kind: "Gone"}},
 					Missing: []string{"gone.example.com"}, Required: []string{"dbs.example.com"},
@@ -173,15 +180,18 @@ func TestFind(t *testing.T) {
 func TestGitOpsIsRecognised(t *testing.T) {
 	t.Parallel()
 	type marks = map[string]string
+	const flux, kustomize, helm = "toolkit.fluxcd.io/", "kustomize.", "helm."
 	for want, test := range map[string]struct{ labels, annotations marks }{
-		"":                                {labels: marks{"app.kubernetes.io/instance": "echo"}},
-		"Argo CD (team)":                  {labels: marks{"argocd.argoproj.io/instance": "team"}},
-		"Argo CD (app)":                   {annotations: marks{"argocd.argoproj.io/tracking-id": "app:group/Kind:ns/name"}},
-		"Flux (Kustomization flux/infra)": {labels: marks{"kustomize.toolkit.fluxcd.io/name": "infra", "kustomize.toolkit.fluxcd.io/namespace": "flux"}},
-		"Flux (HelmRelease flux/echo)":    {labels: marks{"helm.toolkit.fluxcd.io/name": "echo", "helm.toolkit.fluxcd.io/namespace": "flux"}},
-		"Helm (release ops/echo)":         {annotations: marks{"meta.helm.sh/release-name": "echo", "meta.helm.sh/release-namespace": "ops"}},
-		"Helm":                            {labels: marks{"app.kubernetes.io/managed-by": "Helm"}},
-		"a SyncSet of Hive":               {labels: marks{"hive.openshift.io/managed": "true"}},
+		"":               {labels: marks{"app.kubernetes.io/instance": "echo"}},
+		"Argo CD (team)": {labels: marks{"argocd.argoproj.io/instance": "team"}},
+		"Argo CD (app)":  {annotations: marks{"argocd.argoproj.io/tracking-id": "app:group/Kind:ns/name"}},
+		"Flux (Kustomization flux/infra)": {labels: marks{kustomize + flux + "name": "infra",
+			kustomize + flux + "namespace": "flux"}},
+		"Flux (HelmRelease flux/echo)": {labels: marks{helm + flux + "name": "echo", helm + flux + "namespace": "flux"}},
+		"Helm (release ops/echo)": {annotations: marks{"meta.helm.sh/release-name": "echo",
+			"meta.helm.sh/release-namespace": "ops"}},
+		"Helm":              {labels: marks{"app.kubernetes.io/managed-by": "Helm"}},
+		"a SyncSet of Hive": {labels: marks{"hive.openshift.io/managed": "true"}},
 	} {
 		if got := gitOps(test.labels, test.annotations); got != want {
 			t.Errorf("%+v: %q, want %q", test, got, want)

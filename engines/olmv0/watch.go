@@ -36,8 +36,8 @@ type Watcher struct {
 	// Hub lists OperatorInstalls.
 	Hub   client.Reader
 	Local cluster.Cluster
-	// Controller reconciles OperatorInstalls, and Notify has it reconcile one. Without them, OLM is looked for and nobody
-	// is told.
+	// Controller reconciles OperatorInstalls, and Notify has it reconcile one. Without them, OLM is looked for and
+	// nobody is told.
 	Controller controller.Controller
 	Notify     func(client.ObjectKey)
 	// Interval is how often the cluster is checked for OLM's API; default 10s.

@@ -562,7 +562,8 @@ func TestClaims(t *testing.T) {
 			claimed("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com", "Echo.v1.example.com")),
 			elsewhereStalls("provides Echo.v1.example.com as well, on a, b; OLM fails the second operator that " +
 				"provides")},
-		"another package provides another API": {claimed("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com")),
+		"another package provides another API": {
+			claimed("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com")),
 			free},
 		"another package provides the API in a namespace of its own": {
 			ownNamespace(claimed("zoo", older, elsewhere(false, "delta", "Echo.v1.example.com"))), free},

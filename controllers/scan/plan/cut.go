@@ -104,14 +104,16 @@ func (c *cutter) csv(v v1alpha1.FoundCSV) *v1alpha1.FoundCSV {
 
 func (c *cutter) namespace(n v1alpha1.FoundNamespace) v1alpha1.FoundNamespace {
 	return v1alpha1.FoundNamespace{Name: c.text(n.Name, maxLabel),
-		OperatorGroups: cutList(c, n.OperatorGroups, 8, func(g v1alpha1.FoundOperatorGroup) v1alpha1.FoundOperatorGroup {
-			return v1alpha1.FoundOperatorGroup{Name: c.text(g.Name, maxName), Targets: c.texts(g.Targets, 16, maxLabel),
-				Selector: g.Selector, ServiceAccount: c.text(g.ServiceAccount, maxName)}
-		}),
+		OperatorGroups: cutList(c, n.OperatorGroups, 8, c.operatorGroup),
 		InstallPlans: cutList(c, n.InstallPlans, 16, func(p v1alpha1.FoundInstallPlan) v1alpha1.FoundInstallPlan {
 			return v1alpha1.FoundInstallPlan{Name: c.text(p.Name, maxName), Phase: c.text(p.Phase, 32),
 				Approved: p.Approved, CSVs: c.texts(p.CSVs, 8, maxName)}
 		})}
+}
+
+func (c *cutter) operatorGroup(g v1alpha1.FoundOperatorGroup) v1alpha1.FoundOperatorGroup {
+	return v1alpha1.FoundOperatorGroup{Name: c.text(g.Name, maxName), Targets: c.texts(g.Targets, 16, maxLabel),
+		Selector: g.Selector, ServiceAccount: c.text(g.ServiceAccount, maxName)}
 }
 
 func (c *cutter) catalogSource(s v1alpha1.FoundCatalogSource) v1alpha1.FoundCatalogSource {

@@ -118,7 +118,9 @@ const share = MaxBytes * 3 / 4
 
 func fitOperators(c *cutter, all []v1alpha1.FoundOperator) ([]v1alpha1.FoundOperator, int32) {
 	unmanagedFirst := slices.Clone(all)
-	slices.SortStableFunc(unmanagedFirst, func(a, b v1alpha1.FoundOperator) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(unmanagedFirst, func(a, b v1alpha1.FoundOperator) int {
+		return cmp.Compare(rank(a), rank(b))
+	})
 	rest := c.left - share
 	c.left = share
 	kept, missing := fit(c, unmanagedFirst, maxOperators, c.operator)

@@ -46,6 +46,9 @@ func TestNext(t *testing.T) {
 	knownFailing.ObservedAt = &before
 	otherwise := echo("echo")
 	otherwise.Subscription.NotResolved = "b or a"
+	noOLM, neverRead := v1alpha1.OperatorScanStatus{OLM: v1alpha1.OLMNotServed}, v1alpha1.OperatorScanStatus{
+		NotRead: "forbidden"}
+	none, two := cluster(), cluster(echo("echo"), echo("more"))
 	unread := *known.DeepCopy()
 	unread.NotRead = "list Subscriptions: forbidden"
 	for name, test := range map[string]struct {
@@ -54,17 +57,18 @@ func TestNext(t *testing.T) {
 		want         *v1alpha1.OperatorScanStatus // without the time
 		at           time.Time
 	}{
-		"the first report":       {found: cluster(echo("echo")), want: &known, at: noon},
-		"no OLM is a report":     {found: v1alpha1.OperatorScanStatus{OLM: v1alpha1.OLMNotServed}, want: &v1alpha1.OperatorScanStatus{OLM: v1alpha1.OLMNotServed}, at: noon},
-		"nothing changed":        {known: known, found: cluster(echo("echo"))},
-		"an operator more":       {known: known, found: cluster(echo("echo"), echo("more")), want: ptr(cluster(echo("echo"), echo("more"))), at: noon},
-		"all are gone":           {known: known, found: cluster(), want: ptr(cluster()), at: noon},
-		"OLM says it otherwise":  {known: knownFailing, found: cluster(otherwise)},
-		"it resolves again":      {known: knownFailing, found: cluster(echo("echo")), want: &known, at: noon},
-		"it cannot be read":      {known: known, failure: errors.New("list Subscriptions:\nforbidden"), want: &unread, at: before.Time},
+		"the first report":      {found: cluster(echo("echo")), want: &known, at: noon},
+		"no OLM is a report":    {found: noOLM, want: &noOLM, at: noon},
+		"nothing changed":       {known: known, found: cluster(echo("echo"))},
+		"an operator more":      {known: known, found: two, want: &two, at: noon},
+		"all are gone":          {known: known, found: cluster(), want: &none, at: noon},
+		"OLM says it otherwise": {known: knownFailing, found: cluster(otherwise)},
+		"it resolves again":     {known: knownFailing, found: cluster(echo("echo")), want: &known, at: noon},
+		"it cannot be read": {known: known, failure: errors.New("list Subscriptions:\nforbidden"), want: &unread,
+			at: before.Time},
 		"it still cannot":        {known: unread, failure: errors.New("list Subscriptions: forbidden")},
 		"it can be read again":   {known: unread, found: cluster(echo("echo")), want: &known, at: noon},
-		"it could never be read": {failure: errors.New("forbidden"), want: &v1alpha1.OperatorScanStatus{NotRead: "forbidden"}, at: noon},
+		"it could never be read": {failure: errors.New("forbidden"), want: &neverRead, at: noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,8 +88,6 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func ptr(s v1alpha1.OperatorScanStatus) *v1alpha1.OperatorScanStatus { return &s }
-
 // hostile is a cluster with so many operators, each with lists and texts of such a size.
 func hostile(operators, entries, length int) v1alpha1.OperatorScanStatus {
 	text := strings.Repeat("\"ä\n", length)
@@ -100,8 +102,8 @@ func hostile(operators, entries, length int) v1alpha1.OperatorScanStatus {
 			Operator: &v1alpha1.OperatorReference{Namespace: text, Name: text},
 			Subscription: &v1alpha1.FoundSubscription{Name: text, Package: text, Channel: text, Source: text,
 				SourceNamespace: text, Approval: text, StartingCSV: text, Config: texts, ConfigNotSupported: texts,
-				InstalledCSV: text, CurrentCSV: text, InstallPlan: text, NotResolved: text, GitOps: text, Writers: texts,
-				Finalizers: texts},
+				InstalledCSV: text, CurrentCSV: text, InstallPlan: text, NotResolved: text, GitOps: text,
+				Writers: texts, Finalizers: texts},
 			CSV: &v1alpha1.FoundCSV{Name: text, Version: text, Phase: text, Reason: text, Message: text, Replaces: text,
 				Missing: texts, Required: texts, EditedBy: texts, Finalizers: texts}}
 		n := v1alpha1.FoundNamespace{Name: namespace}
@@ -115,8 +117,8 @@ func hostile(operators, entries, length int) v1alpha1.OperatorScanStatus {
 			n.InstallPlans = append(n.InstallPlans, v1alpha1.FoundInstallPlan{Name: text, Phase: text, CSVs: texts})
 		}
 		s.Operators, s.Namespaces = append(s.Operators, o), append(s.Namespaces, n)
-		s.CatalogSources = append(s.CatalogSources, v1alpha1.FoundCatalogSource{Namespace: text, Name: text, State: text,
-			Image: text})
+		s.CatalogSources = append(s.CatalogSources, v1alpha1.FoundCatalogSource{Namespace: text, Name: text,
+			State: text, Image: text})
 		s.OwnerlessDefinitions = append(s.OwnerlessDefinitions, text)
 	}
 	return s

@@ -73,8 +73,8 @@ func TestScan(t *testing.T) {
 	h.eventually("the operator that runs is reported", func() bool { return find() != nil })
 	found := find()
 	want := &v1alpha1.FoundSubscription{Name: "scanned", Package: "scanned", Channel: "stable", Source: "theirs",
-		SourceNamespace: h.operator, Approval: "Automatic", InstalledCSV: "scanned.v1.0.0", CurrentCSV: "scanned.v1.0.0",
-		InstallPlan: found.Subscription.InstallPlan, Writers: found.Subscription.Writers}
+		SourceNamespace: h.operator, Approval: "Automatic", InstalledCSV: "scanned.v1.0.0",
+		CurrentCSV: "scanned.v1.0.0", InstallPlan: found.Subscription.InstallPlan, Writers: found.Subscription.Writers}
 	if diff := cmp.Diff(want, found.Subscription); diff != "" {
 		t.Errorf("Subscription (-want +got):\n%s", diff)
 	}

@@ -311,6 +311,15 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 					b.ManagedFields = owned(v1alpha1.SchemeGroupVersion.String())
 				})
 			},
+			"what it found": func() error {
+				scan := &v1alpha1.OperatorScan{}
+				key := client.ObjectKey{Namespace: own, Name: v1alpha1.ScanName}
+				if err := a.Get(t.Context(), key, scan); err != nil {
+					return err
+				}
+				scan.ManagedFields = append(scan.ManagedFields, owned(v1alpha1.SchemeGroupVersion.String())...)
+				return a.Status().Update(t.Context(), scan)
+			},
 			"an install": func() error {
 				o := install.DeepCopy()
 				o.ManagedFields = append(o.ManagedFields, owned(v1alpha1.SchemeGroupVersion.String())...)

@@ -17,9 +17,11 @@ func TestJoinReadOnly(t *testing.T) {
 		args []string
 		want string
 	}{
-		"hosted":                {[]string{"new", "--read-only", "--hosted", "--cluster-kubeconfig", "f"}, "exclude each other"},
-		"by another tool":       {[]string{"new", "--read-only", "--write-manifest", "f"}, "agent.readOnly"},
-		"operators are managed": {[]string{"prod-1", "--read-only", "--cluster-kubeconfig", "f"}, "has operators that Bellwether manages"},
+		"hosted": {[]string{"new", "--read-only", "--hosted", "--cluster-kubeconfig", "f"},
+			"exclude each other"},
+		"by another tool": {[]string{"new", "--read-only", "--write-manifest", "f"}, "agent.readOnly"},
+		"operators are managed": {[]string{"prod-1", "--read-only", "--cluster-kubeconfig", "f"},
+			"has operators that Bellwether manages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := h.Run(t, append([]string{"fleet", "join"}, test.args...)...)

@@ -6,7 +6,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +22,6 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
-	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
@@ -226,12 +224,13 @@ func (k *knowledge) read(ctx context.Context, h *hub.Client) error {
 }
 
 // catalogTimeout bounds how long one catalog is read.
-const catalogTimeout = 30 * time.Second
+const catalogTimeout = 2 * time.Minute
 
-// readPackages fills in the packages that clusters have, with all versions where the hub has listed only some: it lists
-// those of packages that a ManagedOperator uses.
+// readPackages fills in the packages of all catalogs. The hub lists versions of packages that a ManagedOperator uses; a
+// catalog with others that clusters have is read here.
 func (k *knowledge) readPackages(ctx context.Context, names []string) {
-	loader := load.New(oci.NewClient(oci.Options{}), load.Options{MaxBytes: keptBytes})
+	images := oci.NewClient(oci.Options{})
+	defer images.Close()
 	for i := range k.catalogs {
 		c := &k.catalogs[i]
 		name := c.Namespace + "/" + c.Name
@@ -240,41 +239,51 @@ func (k *knowledge) readPackages(ctx context.Context, names []string) {
 			continue
 		}
 		known := adoption.SummaryOf(c)
-		limited, cancel := context.WithTimeout(ctx, catalogTimeout)
-		err := completePackages(limited, loader, c, known, names)
-		cancel()
-		if err != nil {
-			k.notRead = append(k.notRead, name+": "+phrase.OneLine(err.Error()))
+		if isMissing(c, known, names) {
+			limited, cancel := context.WithTimeout(ctx, catalogTimeout)
+			all, err := readCatalog(limited, images, c)
+			cancel()
+			if err != nil {
+				k.notRead = append(k.notRead, name+": "+phrase.OneLine(err.Error()))
+			} else {
+				known = all
+			}
 		}
 		k.packages = append(k.packages, known...)
 	}
 }
 
-// completePackages replaces those packages whose versions the hub has not listed all. After the first failure it stops:
-// the others are in the same place.
-func completePackages(ctx context.Context, loader *load.Loader, c *v1alpha1.OperatorCatalog, known []adoption.Package,
-	names []string) error {
-	source := oci.SourceOf(c.Spec.Source)
+// isMissing tells whether the hub has not listed all that is to be known of packages in a catalog.
+func isMissing(c *v1alpha1.OperatorCatalog, known []adoption.Package, names []string) bool {
+	return len(names) > 0 && int(c.Status.PackageCount) > len(known) ||
+		slices.ContainsFunc(known, func(p adoption.Package) bool {
+			return !p.Complete && slices.Contains(names, p.Name)
+		})
+}
+
+// readCatalog reads the upgrade graphs of all packages, in one pass.
+func readCatalog(ctx context.Context, images *oci.Client, c *v1alpha1.OperatorCatalog) ([]adoption.Package, error) {
+	source := c.Spec.Source
 	if c.Status.Source != nil {
-		source = oci.SourceOf(*c.Status.Source)
+		source = *c.Status.Source
 	}
-	for i := range known {
-		if known[i].Complete || !slices.Contains(names, known[i].Name) {
-			continue
-		}
-		p, err := loader.Package(ctx, source, c.Status.Digest, known[i].Name)
-		if err == nil {
-			p, err = p.WithBlocked(blocks.Of(c.Spec.Blocks, known[i].Name)...)
-		}
-		switch {
-		case errors.Is(err, catalogs.ErrNoPackage):
-		case err != nil:
-			return err
-		default:
-			known[i] = adoption.Of(known[i].Catalog, p)
-		}
+	files, err := images.Open(ctx, oci.SourceOf(source), c.Status.Digest)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	packages, err := catalogs.ReadGraphs(files)
+	if err != nil {
+		return nil, err
+	}
+	var out []adoption.Package
+	for _, p := range packages {
+		blocked, err := p.WithBlocked(blocks.Of(c.Spec.Blocks, p.Name)...)
+		if err != nil { // nothing that can be installed is left, which the hub reports
+			blocked = p
+		}
+		out = append(out, adoption.Of(c.Namespace+"/"+c.Name, blocked))
+	}
+	return out, nil
 }
 
 // of returns what concerns a cluster.

@@ -21,7 +21,8 @@ import (
 )
 
 // scanned is what the agent of a cluster reports.
-func scanned(cluster string, change func(*v1alpha1.OperatorScanStatus), operators ...v1alpha1.FoundOperator) *v1alpha1.OperatorScan {
+func scanned(cluster string, change func(*v1alpha1.OperatorScanStatus),
+	operators ...v1alpha1.FoundOperator) *v1alpha1.OperatorScan {
 	at := metav1.NewTime(fixture.Noon.Add(-2 * time.Hour))
 	s := &v1alpha1.OperatorScan{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(cluster),
 		Name: v1alpha1.ScanName, Labels: map[string]string{v1alpha1.LabelCluster: cluster}},
@@ -79,15 +80,19 @@ func scannedFleet(t *testing.T) *clitest.Hub {
 		}),
 		scanned("edge-1", nil, running("echo-operator", "1.0.0", nil), running("cert-manager", "1.14.0", nil)),
 		scanned("edge-2", func(s *v1alpha1.OperatorScanStatus) {
-			s.Namespaces[0].OperatorGroups = append(s.Namespaces[0].OperatorGroups, v1alpha1.FoundOperatorGroup{Name: "second"})
+			s.Namespaces[0].OperatorGroups = append(s.Namespaces[0].OperatorGroups,
+				v1alpha1.FoundOperatorGroup{Name: "second"})
 			s.Truncated = &v1alpha1.ScanTruncation{Details: 2}
 			s.OwnerlessDefinitions = []string{"tenants.example.com"}
 		}, running("echo-operator", "1.1.0", nil), running("cert-manager", "1.14.0", nil)),
 		scanned("prod-1", nil, running("echo-operator", "1.2.0", func(o *v1alpha1.FoundOperator) {
 			o.Managed, o.Operator = true, &v1alpha1.OperatorReference{Namespace: "default", Name: "echo"}
 		}), running("db", "2.0.0", func(o *v1alpha1.FoundOperator) { o.CSV.Phase = "Installing" })),
-		scanned("reader", func(s *v1alpha1.OperatorScanStatus) { s.NotRead = "list *v1.DeploymentList: forbidden\x1b[31m" },
-			running("echo-operator", "1.9.0", func(o *v1alpha1.FoundOperator) { o.Subscription.GitOps = "Argo CD (`team`|x)" })),
+		scanned("reader", func(s *v1alpha1.OperatorScanStatus) {
+			s.NotRead = "list *v1.DeploymentList: forbidden\x1b[31m"
+		}, running("echo-operator", "1.9.0", func(o *v1alpha1.FoundOperator) {
+			o.Subscription.GitOps = "Argo CD (`team`|x)"
+		})),
 		scanned("silent", func(s *v1alpha1.OperatorScanStatus) { s.Truncated = &v1alpha1.ScanTruncation{Operators: 3} },
 			running("echo-operator", "1.0.0", nil)),
 	}
@@ -97,7 +102,8 @@ func scannedFleet(t *testing.T) *clitest.Hub {
 func TestScan(t *testing.T) {
 	h := scannedFleet(t)
 	for name, args := range map[string][]string{
-		"scan": nil, "scan-wide": {"-o", "wide"}, "scan-markdown": {"-o", "markdown"}, "scan-yaml": {"-o", "yaml", "edge-1"},
+		"scan": nil, "scan-wide": {"-o", "wide"}, "scan-markdown": {"-o", "markdown"},
+		"scan-yaml":    {"-o", "yaml", "edge-1"},
 		"scan-package": {"--package", "echo-operator", "-l", "env=prod"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,6 +119,13 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// TestScanOfANewFleet: a hub without catalogs shows what there is, and not the same advice for each package.
+func TestScanOfANewFleet(t *testing.T) {
+	h := clitest.NewHub(clitest.Cluster("prod-1", nil), scanned("prod-1", nil, running("cert-manager", "1.14.0", nil),
+		running("db", "2.0.0", nil), running("echo-operator", "1.0.0", nil), running("logging", "6.1.0", nil)))
+	fixture.Golden(t, "scan-new-fleet", h.Must(t, "fleet", "scan").Out)
+}
+
 func TestScanAsData(t *testing.T) {
 	h := scannedFleet(t)
 	var report fleet.ScanReport
@@ -125,8 +138,8 @@ func TestScanAsData(t *testing.T) {
 			classes[class] += n
 		}
 	}
-	for class, want := range map[adoption.Class]int{adoption.Managed: 1, adoption.Eligible: 1, adoption.NeedsDecision: 4,
-		adoption.Conflict: 1, adoption.Unknown: 1} {
+	for class, want := range map[adoption.Class]int{adoption.Managed: 1, adoption.Eligible: 1,
+		adoption.NeedsDecision: 4, adoption.Conflict: 1, adoption.Unknown: 1} {
 		if classes[class] != want {
 			t.Errorf("%d operators are of class %q, want %d (all: %v)", classes[class], class, want, classes)
 		}

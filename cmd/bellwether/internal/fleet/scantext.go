@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +16,9 @@ import (
 
 // scanPart is a part of the report: findings of one class.
 type scanPart struct {
-	title, none string
-	tone        term.Tone
-	groups      []ScanGroup
+	title  string
+	tone   term.Tone
+	groups []ScanGroup
 }
 
 // parts are what a person reads after the counts.
@@ -59,6 +60,42 @@ func (r ScanReport) versionTable() *term.Table {
 			count(v.Classes[adoption.Conflict], term.Bad), count(v.Classes[adoption.Unknown], term.Warn))
 	}
 	return t
+}
+
+// summary counts operators by class, in a sentence.
+func (r ScanReport) summary() string {
+	counts := map[adoption.Class]int{}
+	packages := map[string]bool{}
+	total := 0
+	for _, v := range r.Packages {
+		packages[v.Package] = true
+		for class, n := range v.Classes {
+			counts[class] += n
+			total += n
+		}
+	}
+	if total == 0 {
+		return "No operators were found."
+	}
+	var parts []string
+	for _, class := range slices.Backward(adoption.Classes()) {
+		if n := counts[class]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, classPhrase(class, n)))
+		}
+	}
+	return fmt.Sprintf("%s of %s: %s.", phrase.Count(total, "operator"), phrase.Count(len(packages), "package"),
+		strings.Join(parts, ", "))
+}
+
+// classPhrase is a class after a number.
+func classPhrase(class adoption.Class, n int) string {
+	switch class {
+	case adoption.NeedsDecision:
+		return phrase.Word(n, "needs a decision", "need a decision")
+	case adoption.Conflict:
+		return phrase.Word(n, "has a conflict", "have a conflict")
+	}
+	return string(class)
 }
 
 // about says whom a group concerns.
@@ -127,9 +164,9 @@ func span(now time.Time, since *time.Time) string {
 	return term.Span(now.Sub(*since))
 }
 
-const ownerlessText = "Their operator was removed, and its objects may be there still. A ManagedOperator that installs " +
-	"the operator takes the definitions over with their objects. If nobody needs the objects, delete the definitions " +
-	"on the cluster: their objects go with them."
+const ownerlessText = "Their operator was removed, and its objects may be there still. A ManagedOperator that " +
+	"installs the operator takes the definitions over with their objects. If nobody needs the objects, delete the " +
+	"definitions on the cluster: their objects go with them."
 
 // scanText is the report for a terminal.
 func scanText(r ScanReport, now time.Time, s term.Style) string {
@@ -140,9 +177,8 @@ func scanText(r ScanReport, now time.Time, s term.Style) string {
 		}
 		term.WriteText(&out, s, "", line)
 	}
-	if len(r.Packages) == 0 {
-		out.WriteString("\nNo operators were found.\n")
-	} else {
+	out.WriteString("\n" + r.summary() + "\n")
+	if len(r.Packages) > 0 {
 		out.WriteString("\n" + r.versionTable().Render(s))
 	}
 	for _, p := range r.parts(s.Wide) {
@@ -161,13 +197,46 @@ func (p scanPart) write(out *strings.Builder, s term.Style) {
 		return
 	}
 	out.WriteString("\n" + s.Paint(term.Strong, p.title) + "\n")
-	for _, g := range p.groups {
+	absent, others := splitAbsent(p.groups)
+	for _, g := range others {
 		term.WriteText(out, s, margin, fmt.Sprintf("%s %s (%s)", term.Mark(p.tone), g.about(maxScanned(s)), g.Reason))
 		term.WriteText(out, s, margin+margin, g.Message)
 		for _, choice := range g.Choices {
 			term.WriteText(out, s, margin+margin, "- "+choice)
 		}
 	}
+	if len(absent) == 0 {
+		return
+	}
+	term.WriteText(out, s, margin, fmt.Sprintf("%s %d packages are in no OperatorCatalog (%s)", term.Mark(p.tone),
+		len(absent), adoption.ReasonPackageNotInCatalog))
+	for _, g := range absent {
+		term.WriteText(out, s, margin+margin, "- "+g.about(maxScanned(s)))
+	}
+	term.WriteText(out, s, margin+margin, manyAbsentText)
+}
+
+// manyAbsent is how many packages that no catalog has are shown with what to do for each.
+const manyAbsent = 3
+
+const manyAbsentText = "Import those that you want to manage into a catalog of yours, and publish that: `bellwether " +
+	"catalog init ./ladders --package PACKAGE --from CATALOG`, or with --all instead of --package for all packages " +
+	"of a catalog. The outputs json, yaml and markdown have the CATALOG of each. Leave the others as they are: " +
+	"Bellwether changes nothing of them."
+
+// splitAbsent takes out packages that no catalog has, where these are many: a fleet that is new has little else.
+func splitAbsent(groups []ScanGroup) (absent, others []ScanGroup) {
+	for _, g := range groups {
+		if g.Reason == adoption.ReasonPackageNotInCatalog {
+			absent = append(absent, g)
+		} else {
+			others = append(others, g)
+		}
+	}
+	if len(absent) <= manyAbsent {
+		return nil, groups
+	}
+	return absent, others
 }
 
 // writeItems writes a list below its title and what it is about, unless it is empty.
@@ -209,6 +278,7 @@ func scanMarkdown(r ScanReport, now time.Time) string {
 	coverage := r.coverage(now)
 	m.line("# Operators on the fleet\n\n%s", coverage[0])
 	m.items("", coverage[1:])
+	m.line("\n%s", r.summary())
 	m.line("\n## Versions\n\n| Package | Version | Clusters | Managed | Eligible | Needs a decision | Conflict | " +
 		"Unknown |\n|---|---|---|---|---|---|---|---|")
 	for _, v := range r.Packages {
