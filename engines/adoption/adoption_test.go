@@ -4,6 +4,8 @@
 package adoption_test
 
 import (
+	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -83,8 +85,12 @@ func (s *situation) judge() adoption.Verdict {
 	return adoption.Judge(in)
 }
 
-// TestSituations has a case for each state that a fleet can be found in.
+// TestSituations has a case for each state that a fleet can be found in. The guide has each reason.
 func TestSituations(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guides/add-a-cluster.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		change   func(*situation)
 		class    adoption.Class
@@ -194,7 +200,11 @@ func TestSituations(t *testing.T) {
 		}, adoption.NeedsDecision, "CSVFailed", "has failed: install strategy failed: no such image."},
 		"CSV replacing": {func(s *situation) { s.csv.Phase = "Replacing" }, adoption.Unknown, "UnderWay", ""},
 		"CSV installing": {func(s *situation) { s.csv.Phase = "InstallReady" }, adoption.Unknown, "UnderWay",
-			"is in phase InstallReady"},
+			"is in phase InstallReady: OLM is at work"},
+		"CSV pending, and its operator says why": {func(s *situation) {
+			s.csv.Phase, s.csv.Message = "Pending", "operator is not upgradeable: migrating."
+		}, adoption.Unknown, "UnderWay",
+			"is in phase Pending (operator is not upgradeable: migrating): OLM is at work"},
 		"CSV replaced and not gone": {func(s *situation) {
 			s.found.Others = []v1alpha1.FoundVersion{{Name: "echo-operator.v0.9.0", Phase: "Replacing"}}
 		}, adoption.Unknown, "UnderWay", "echo-operator.v0.9.0 of the same upgrade is still there"},
@@ -295,6 +305,9 @@ func TestSituations(t *testing.T) {
 				text.WriteString(f.Message + " " + strings.Join(f.Choices, " ") + "\n")
 				if !strings.HasSuffix(f.Message, ".") || strings.Contains(f.Message, "..") {
 					t.Errorf("no sentence: %q", f.Message)
+				}
+				if !bytes.Contains(guide, []byte("`"+f.Reason+"`")) {
+					t.Errorf("the guide does not have the reason %s", f.Reason)
 				}
 				if f.Class != adoption.Eligible && f.Class != adoption.Managed && f.Reason != "NotReported" &&
 					len(f.Choices) == 0 {

@@ -64,7 +64,11 @@ func (s subject) csvState() []Finding {
 	case s.csv.Phase == csvReplacing:
 		return s.underWay(fmt.Sprintf("%s is being replaced", s.csvName()))
 	case s.csv.Phase != csvSucceeded:
-		return s.underWay(fmt.Sprintf("%s is in phase %s", s.csvName(), orUnknown(s.csv.Phase)))
+		text := fmt.Sprintf("%s is in phase %s", s.csvName(), orUnknown(s.csv.Phase))
+		if s.csv.Message != "" {
+			text += " (" + trimEnd(s.csv.Message) + ")"
+		}
+		return s.underWay(text)
 	case len(s.Found.Others) > 0:
 		other := s.Found.Others[0]
 		return s.underWay(fmt.Sprintf("ClusterServiceVersion %s/%s of the same upgrade is still there, in phase %s",
