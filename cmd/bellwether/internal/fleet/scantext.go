@@ -107,22 +107,36 @@ func (g ScanGroup) about(most int) string {
 	return fmt.Sprintf("%s in namespace %s on %s", text, g.Namespace, phrase.First(g.Clusters, most))
 }
 
-// coverage says whose reports these are, and how old those are that are not current.
-func (r ScanReport) coverage(now time.Time) []string {
+// coverage says whose reports these are, and how old those are that are not current. Clusters with the same note share
+// a line, and so many of them are named.
+func (r ScanReport) coverage(now time.Time, most int) (head string, notes []string) {
 	current := 0
-	var notes []string
+	clusters := map[string][]string{}
+	var order []string
 	for _, c := range r.Clusters {
-		note := c.note(now)
 		if c.State == scanCurrent || c.State == scanNoOLM {
 			current++
 		}
-		if note != "" {
-			notes = append(notes, c.Name+": "+note)
+		note := c.note(now)
+		if note != "" && clusters[note] == nil {
+			order = append(order, note)
 		}
+		clusters[note] = append(clusters[note], c.Name)
 	}
-	head := fmt.Sprintf("The reports of %s are current.", phrase.Part(current, len(r.Clusters), "cluster"))
-	return append([]string{head}, notes...)
+	for i, note := range order {
+		if i == maxNotes && most < allScanned {
+			notes = append(notes, fmt.Sprintf("%s of further clusters: see -o wide",
+				phrase.Count(len(order)-i, "note")))
+			break
+		}
+		notes = append(notes, phrase.First(clusters[note], most)+": "+note)
+	}
+	return fmt.Sprintf("The reports of %s are current.", phrase.Part(current, len(r.Clusters), "cluster")), notes
 }
+
+// maxNotes is how many notes about clusters are shown, and maxNotRead how many characters of what an agent could not
+// read.
+const maxNotes, maxNotRead = 12, 160
 
 // note is what there is to say of a cluster; empty where its report is current and complete.
 func (c ScannedCluster) note(now time.Time) string {
@@ -145,7 +159,7 @@ func (c ScannedCluster) note(now time.Time) string {
 		notes = append(notes, "it has no OLM")
 	}
 	if c.NotRead != "" {
-		notes = append(notes, "a part could not be read lately ("+c.NotRead+")")
+		notes = append(notes, "a part could not be read lately ("+phrase.Truncate(c.NotRead, maxNotRead)+")")
 	}
 	if c.Omitted > 0 {
 		notes = append(notes, fmt.Sprintf("%s %s not in its report, which has no room for more",
@@ -171,11 +185,10 @@ const ownerlessText = "Their operator was removed, and its objects may be there 
 // scanText is the report for a terminal.
 func scanText(r ScanReport, now time.Time, s term.Style) string {
 	var out strings.Builder
-	for i, line := range r.coverage(now) {
-		if i > 0 {
-			line = "- " + line
-		}
-		term.WriteText(&out, s, "", line)
+	head, notes := r.coverage(now, maxScanned(s))
+	out.WriteString(head + "\n")
+	for _, note := range notes {
+		term.WriteText(&out, s, "", "- "+note)
 	}
 	out.WriteString("\n" + r.summary() + "\n")
 	if len(r.Packages) > 0 {
@@ -275,9 +288,9 @@ const allScanned = 1000
 // scanMarkdown is the report for a ticket or a page. Each paragraph is one line.
 func scanMarkdown(r ScanReport, now time.Time) string {
 	m := &markdown{}
-	coverage := r.coverage(now)
-	m.line("# Operators on the fleet\n\n%s", coverage[0])
-	m.items("", coverage[1:])
+	head, notes := r.coverage(now, allScanned)
+	m.line("# Operators on the fleet\n\n%s", head)
+	m.items("\n", notes)
 	m.line("\n%s", r.summary())
 	m.line("\n## Versions\n\n| Package | Version | Clusters | Managed | Eligible | Needs a decision | Conflict | " +
 		"Unknown |\n|---|---|---|---|---|---|---|---|")
