@@ -260,7 +260,9 @@ func TestValuesAreChecked(t *testing.T) {
 		"a digest that is none":     {"hub: {image: {digest: latest}}", "digest"},
 		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
 		"an unknown source":         {"hub: {enabled: true, discovery: {sources: [rancher]}}", "sources"},
-		"no namespace of OLM":       {"agent: {networkPolicy: {olmNamespaces: []}}", "olmNamespaces"},
+		"a hosted agent that may only read": {"agent: {enabled: true, readOnly: true, hosted: {enabled: true}}",
+			"agent.readOnly is for an agent that Helm installs"},
+		"no namespace of OLM": {"agent: {networkPolicy: {olmNamespaces: []}}", "olmNamespaces"},
 		"addresses denied to an agent that OLM installs": {
 			"{agent: {enabled: true, part: cluster}, probes: {deniedCIDRs: [192.0.2.0/24]}}",
 			"BELLWETHER_AGENT_PROBE_DENIED_CIDRS"},

@@ -55,7 +55,7 @@ func TestCRDsAreAdmitted(t *testing.T) {
 // TestWhatAgentsWriteIsBounded looks for text and numbers without a bound in the statuses that agents write. Where a
 // type is Kubernetes' own, a rule in CEL has to refuse a long text.
 func TestWhatAgentsWriteIsBounded(t *testing.T) {
-	for _, kind := range []string{"operatorinstalls", "operatorbackups"} {
+	for _, kind := range []string{"operatorinstalls", "operatorbackups", "operatorscans"} {
 		text, err := os.ReadFile("bellwether/files/crds/bellwether.dev_" + kind + ".yaml")
 		if err != nil {
 			t.Fatal(err)

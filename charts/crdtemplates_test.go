@@ -66,6 +66,7 @@ func TestCRDsOfEachPart(t *testing.T) {
 		"operatorcatalogs.bellwether.dev",
 		"operatorinstalls.bellwether.dev",
 		"operatorrollouts.bellwether.dev",
+		"operatorscans.bellwether.dev",
 		"operatorslos.bellwether.dev",
 		"pagingpolicies.bellwether.dev",
 		"rolloutpolicies.bellwether.dev",

@@ -19,8 +19,8 @@ type Permissions struct {
 	Cluster, Namespaced []rbacv1.PolicyRule
 }
 
-// Rules returns the permissions that the chart always grants to a component, hub or agent. What values add is not in
-// there.
+// Rules returns the permissions that the chart always grants to a component: hub, agent, or agent-read, which is an
+// agent that may only read. What values add is not in there.
 func Rules(component string) (Permissions, error) {
 	var out Permissions
 	data, err := files.ReadFile("bellwether/files/" + component + "-rules.yaml")

@@ -28,6 +28,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/migration"
 	"github.com/bellwether-dev/bellwether/controllers/monitor"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
+	"github.com/bellwether-dev/bellwether/controllers/scan"
 	"github.com/bellwether-dev/bellwether/controllers/services"
 	"github.com/bellwether-dev/bellwether/controllers/vitals"
 	"github.com/bellwether-dev/bellwether/engines"
@@ -75,6 +76,8 @@ type AgentOptions struct {
 	TokenLifetime time.Duration
 	// Hosted says that the agent does not run on its cluster.
 	Hosted bool
+	// ReadOnly says that the agent may only read its cluster: it reports what runs there, and manages nothing.
+	ReadOnly bool
 	// Warn is told of credentials that the hub refuses, or that cannot be renewed, each
 	// time that this is noticed. The reason is that of an Event. Nil: nobody is told.
 	Warn func(reason, message string)
@@ -104,11 +107,33 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (*Connect
 	if err != nil {
 		return nil, err
 	}
-	olm, err := addControllers(bounded, local, o)
+	direct, err := client.New(hub.GetConfig(), client.Options{Scheme: hub.GetScheme(), HTTPClient: hub.GetHTTPClient()})
+	if err != nil {
+		return nil, fmt.Errorf("make client for the hub: %w", err)
+	}
+	olm, err := addParts(bounded, local, o)
 	if err != nil {
 		return nil, err
 	}
-	return connect(hub, local, olm, o)
+	if err := scan.Add(hub, direct, o.Namespace, &olmv0.Finder{Local: local.GetClient(), OLM: olm}, o.Now); err != nil {
+		return nil, err
+	}
+	return connect(hub, local, direct, olm, o)
+}
+
+// addParts adds what manages operators, or, where the agent may only read, what looks for OLM.
+func addParts(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool), err error) {
+	if !o.ReadOnly {
+		return addControllers(hub, local, o)
+	}
+	if err := hub.Add(local); err != nil {
+		return nil, fmt.Errorf("add fleet cluster: %w", err)
+	}
+	watcher := &olmv0.Watcher{Hub: hub.GetClient(), Local: local}
+	if err := hub.Add(watcher); err != nil {
+		return nil, fmt.Errorf("add what looks for OLM: %w", err)
+	}
+	return watcher.OLM, nil
 }
 
 // Connection is an agent's connection to its hub: it renews the Lease and the credentials.
@@ -209,12 +234,8 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, stops *freezes, o Agent
 	return watcher.OLM, engine.Kept, errors.Join(hub.Add(watcher), hub.Add(stops))
 }
 
-func connect(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known bool), o AgentOptions) (
-	*Connection, error) {
-	direct, err := client.New(hub.GetConfig(), client.Options{Scheme: hub.GetScheme(), HTTPClient: hub.GetHTTPClient()})
-	if err != nil {
-		return nil, fmt.Errorf("make client for the Lease: %w", err)
-	}
+func connect(hub ctrl.Manager, local cluster.Cluster, direct client.Client, olm func() (served, known bool),
+	o AgentOptions) (*Connection, error) {
 	server, err := heartbeat.NewAPIServer(local.GetConfig())
 	if err != nil {
 		return nil, err
@@ -226,7 +247,7 @@ func connect(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known 
 		Hub: direct, Namespace: o.Namespace, ClusterName: o.Cluster, Hosted: o.Hosted, Holder: o.Holder,
 		Every: o.LeaseEvery,
 		For:   o.LeaseFor, AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: o.Now,
-		Veto: readVeto(local.GetAPIReader(), o.OwnNamespace), Account: o.Credentials.Account,
+		Veto: vetoOf(local.GetAPIReader(), o), Account: o.Credentials.Account,
 		Refused: func(message string) { o.Warn("HubRefusesCredentials", message) },
 	}
 	for name, check := range map[string]healthz.Checker{"hub": lease.Ready, "hub-connection": lease.Connected} {

@@ -14,6 +14,15 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
+// vetoOf returns what the agent reports as the veto of the cluster's owner: an agent that may only read refuses every
+// change.
+func vetoOf(live client.Reader, o AgentOptions) func(context.Context) (*v1alpha1.ClusterVeto, error) {
+	if !o.ReadOnly {
+		return readVeto(live, o.OwnNamespace)
+	}
+	return func(context.Context) (*v1alpha1.ClusterVeto, error) { return veto.ReadOnly(), nil }
+}
+
 // readVeto returns what reads the veto of a cluster's owner past the cache.
 func readVeto(live client.Reader, namespace string) func(context.Context) (*v1alpha1.ClusterVeto, error) {
 	return func(ctx context.Context) (*v1alpha1.ClusterVeto, error) {

@@ -582,6 +582,8 @@ const (
 
 	// LeaseName is the name of the agent's Lease in the cluster's namespace.
 	LeaseName = "bellwether-agent"
+	// ScanName is the name of the OperatorScan in the cluster's namespace.
+	ScanName = "bellwether-agent"
 	// HubLeaseName is the name of the Lease that the replicas of a hub agree through, in the hub's namespace.
 	HubLeaseName = "bellwether-hub"
 	// AgentServiceAccount is the name of the agent's ServiceAccount, Role and

@@ -164,6 +164,9 @@ type ClusterVeto struct {
 	// +kubebuilder:validation:items:MaxLength=127
 	// +optional
 	Operators []string `json:"operators,omitempty"`
+	// ReadOnly says that the agent was installed to read the cluster only, and cannot change anything there.
+	// +optional
+	ReadOnly bool `json:"readOnly,omitempty"`
 	// Since is when the hub first saw the veto.
 	// +optional
 	Since metav1.Time `json:"since,omitempty"`

@@ -25,6 +25,7 @@ func addKinds(scheme *runtime.Scheme) error {
 		&OperatorSLO{}, &OperatorSLOList{},
 		&EndpointProbe{}, &EndpointProbeList{},
 		&OperatorBackup{}, &OperatorBackupList{},
+		&OperatorScan{}, &OperatorScanList{},
 		&ChangeWindow{}, &ChangeWindowList{},
 		&RolloutPolicy{}, &RolloutPolicyList{},
 		&FleetAccess{}, &FleetAccessList{}, &FleetFreeze{}, &FleetFreezeList{},

@@ -49,6 +49,7 @@ type flags struct {
 	monitorLabels                map[string]string
 	backupStores                 []string
 	probeDenied                  []string
+	readOnly                     bool
 	sender                       senderFlags
 	logs                         startup.LogFlags
 	pprofAddr                    string
@@ -129,12 +130,15 @@ func command() *cobra.Command {
 			"s3://bucket/prefix?region=eu-central-1; can be repeated, and the first one is the default")
 	fs.StringSliceVar(&f.probeDenied, "probe-denied-cidrs", nil,
 		"ranges of addresses that no EndpointProbe connects to, whatever its spec says, as in 192.0.2.0/24")
+	fs.BoolVar(&f.readOnly, "read-only", false,
+		"only report which operators run on the cluster; nothing is managed there, and rights to read are enough")
 	f.sender.add(fs)
 	f.logs.Add(fs)
 	startup.AddProfileFlag(fs, &f.pprofAddr)
 	c.MarkFlagsOneRequired("hub-kubeconfig", "hosted-namespace")
 	c.MarkFlagsMutuallyExclusive("hub-kubeconfig", "hosted-namespace")
 	c.MarkFlagsMutuallyExclusive("cluster", "hosted-namespace")
+	c.MarkFlagsMutuallyExclusive("read-only", "hosted-namespace")
 	c.AddCommand(startup.VersionCommand())
 	return c
 }

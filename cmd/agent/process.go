@@ -139,8 +139,8 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 		BackupStores:  f.backupStores, BackupSecrets: t.own, Probes: p.probes,
 		Catalogs: p.catalogs, Views: views, Templates: p.templates, Now: clock.Now, Metrics: t.metrics,
 		Credentials: hubCredentials, Store: store, TokenLifetime: f.hubTokenLifetime,
-		Hosted: f.hostedNamespace != "",
-		Warn:   func(reason, message string) { t.emit(reason, "Connect", message) },
+		Hosted: f.hostedNamespace != "", ReadOnly: f.readOnly,
+		Warn: func(reason, message string) { t.emit(reason, "Connect", message) },
 	})
 	if err != nil {
 		return err

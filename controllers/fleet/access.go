@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -51,6 +52,14 @@ func AgentRules() []rbacv1.PolicyRule {
 		{
 			APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"operatorbackups/status"},
 			Verbs: []string{"get", "patch", "update"},
+		},
+		{ // what runs on its cluster; the hub makes the object
+			APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"operatorscans"},
+			ResourceNames: []string{v1alpha1.ScanName}, Verbs: []string{"get"},
+		},
+		{
+			APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"operatorscans/status"},
+			ResourceNames: []string{v1alpha1.ScanName}, Verbs: []string{"update"},
 		},
 		{ // create cannot be bound to a name
 			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"},
@@ -90,6 +99,15 @@ type access struct {
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
 	quota   *corev1.ResourceQuota
+	// scan is only metadata: the hub does not read what an agent found.
+	scan *metav1.PartialObjectMetadata
+}
+
+// scanMeta is an OperatorScan of which only the metadata is read and cached.
+func scanMeta() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("OperatorScan"))
+	return object
 }
 
 func (a access) uid() types.UID {
@@ -109,6 +127,7 @@ func (r *Reconciler) observeAccess(ctx context.Context, namespace string) (acces
 		"Role":           {&rbacv1.Role{}, func(o client.Object) { a.role = o.(*rbacv1.Role) }},
 		"RoleBinding":    {&rbacv1.RoleBinding{}, func(o client.Object) { a.binding = o.(*rbacv1.RoleBinding) }},
 		"ResourceQuota":  {&corev1.ResourceQuota{}, func(o client.Object) { a.quota = o.(*corev1.ResourceQuota) }},
+		"OperatorScan":   {scanMeta(), func(o client.Object) { a.scan = o.(*metav1.PartialObjectMetadata) }},
 	} {
 		key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.AgentServiceAccount}
 		switch err := r.Client.Get(ctx, key, target.object); {
@@ -124,7 +143,7 @@ func (r *Reconciler) observeAccess(ctx context.Context, namespace string) (acces
 
 // inSync leaves out a missing ServiceAccount, which may have to stay away for a while.
 func (a access) inSync(cluster string) bool {
-	if a.role == nil || a.binding == nil || a.quota == nil {
+	if a.role == nil || a.binding == nil || a.quota == nil || a.scan == nil {
 		return false
 	}
 	for _, o := range []client.Object{a.role, a.binding, a.quota} {
@@ -175,6 +194,13 @@ func (r *Reconciler) applyAccess(ctx context.Context, cluster string, seen acces
 		account := corev1ac.ServiceAccount(name, namespace).WithLabels(maps.Clone(labels)).WithUID(seen.account.UID)
 		if err := r.Client.Apply(ctx, account, kit.FleetManager, force); err != nil {
 			return fmt.Errorf("apply ServiceAccount: %w", err)
+		}
+	}
+	if seen.scan == nil {
+		scan := &v1alpha1.OperatorScan{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ScanName,
+			Labels: maps.Clone(labels)}}
+		if err := r.Client.Create(ctx, scan, kit.FleetManager); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("create OperatorScan: %w", err)
 		}
 	}
 	role := rbacv1ac.Role(name, namespace).WithLabels(maps.Clone(labels)).WithRules(applyRules(AgentRules())...)

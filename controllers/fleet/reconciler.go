@@ -43,6 +43,9 @@ import (
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorinstalls/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorbackups,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorbackups/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorscans,verbs=create
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorscans,resourceNames=bellwether-agent,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorscans/status,resourceNames=bellwether-agent,verbs=update
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",namespace=rules,resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create

@@ -52,6 +52,7 @@ func CacheByObject() map[client.Object]cache.ByObject {
 		&corev1.ServiceAccount{}: agents,
 		&rbacv1.Role{}:           agents,
 		&rbacv1.RoleBinding{}:    agents,
+		&v1alpha1.OperatorScan{}: {Field: named(v1alpha1.ScanName)},
 	}
 }
 
@@ -82,6 +83,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&rbacv1.Role{}, ofNamespace).
 		Watches(&rbacv1.RoleBinding{}, ofNamespace).
 		Watches(&corev1.ResourceQuota{}, ofNamespace).
+		WatchesMetadata(&v1alpha1.OperatorScan{}, ofNamespace, builder.WithPredicates(existence)).
 		Watches(&v1alpha1.OperatorInstall{}, soon, builder.WithPredicates(installChanged)).
 		Watches(&coordinationv1.Lease{}, r.leaseHandler()).
 		Watches(&v1alpha1.FleetFreeze{}, handler.EnqueueRequestsFromMapFunc(r.allClusters)).
@@ -108,6 +110,9 @@ func requestFor(namespace string) []reconcile.Request {
 var deletion = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 }}
+
+// existence passes that an object came or went, and nothing that changes in it.
+var existence = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 // powerState passes what the source says of it: whether the cluster hibernates is decided here.
 var powerState = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

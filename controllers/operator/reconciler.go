@@ -23,6 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/engines/claim"
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/audit"
@@ -203,7 +204,7 @@ func (r *Reconciler) observeClaims(ctx context.Context, in *plan.Input) error {
 	in.Cycle = cycle(in.Operator, operators.Items)
 	for i := range operators.Items {
 		if o := &operators.Items[i]; o.UID != in.Operator.UID {
-			in.Claims = append(in.Claims, plan.ClaimOf(o))
+			in.Claims = append(in.Claims, claim.Of(o))
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/engines/claim"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -65,16 +65,16 @@ func operatorOfInstall(_ context.Context, obj client.Object) []reconcile.Request
 
 // operatorsThatMeet returns the other operators that claim what this one claims.
 func (r *Reconciler) operatorsThatMeet(ctx context.Context, obj client.Object) []reconcile.Request {
-	claim := plan.ClaimOf(obj.(*v1alpha1.ManagedOperator))
+	own := claim.Of(obj.(*v1alpha1.ManagedOperator))
 	return r.findOperators(ctx, func(o *v1alpha1.ManagedOperator) bool {
-		return o.UID != obj.GetUID() && claim.Meets(plan.ClaimOf(o)) != nil
+		return o.UID != obj.GetUID() && own.Meets(claim.Of(o)) != nil
 	})
 }
 
 // claimChanged selects updates that change what an operator claims.
 var claimChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return !reflect.DeepEqual(plan.ClaimOf(e.ObjectOld.(*v1alpha1.ManagedOperator)),
-		plan.ClaimOf(e.ObjectNew.(*v1alpha1.ManagedOperator)))
+	return !reflect.DeepEqual(claim.Of(e.ObjectOld.(*v1alpha1.ManagedOperator)),
+		claim.Of(e.ObjectNew.(*v1alpha1.ManagedOperator)))
 }}
 
 func (r *Reconciler) allOperators(ctx context.Context, _ client.Object) []reconcile.Request {

@@ -6,6 +6,8 @@ package olmv0
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -48,6 +50,7 @@ func LocalCache() cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: notCopied, Transform: stripCSV},
 			&operatorsv1alpha1.InstallPlan{}:           {Transform: stripInstallPlan},
+			&operatorsv1alpha1.Subscription{}:          {Transform: stripSubscription},
 			&appsv1.Deployment{}:                       {Label: ofOLM},
 		},
 	}
@@ -80,7 +83,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// stripCSV keeps what observe and package vitals read. A CSV carries its operator's icon,
+// stripCSV keeps what observe, Finder and package vitals read. A CSV carries its operator's icon,
 // description and Deployments, often hundreds of kilobytes.
 func stripCSV(object any) (any, error) {
 	csv, ok := object.(*operatorsv1alpha1.ClusterServiceVersion)
@@ -96,8 +99,19 @@ func stripCSV(object any) (any, error) {
 		TypeMeta:   csv.TypeMeta,
 		ObjectMeta: slimMeta(csv.ObjectMeta),
 	}
+	slim.ManagedFields = writersOfSpec(csv.ManagedFields)
 	slim.Spec.Version, slim.Spec.Replaces = csv.Spec.Version, csv.Spec.Replaces
 	slim.Spec.CustomResourceDefinitions.Owned = kept
+	for _, crd := range csv.Spec.CustomResourceDefinitions.Required {
+		slim.Spec.CustomResourceDefinitions.Required = append(slim.Spec.CustomResourceDefinitions.Required,
+			operatorsv1alpha1.CRDDescription{Name: crd.Name})
+	}
+	deployments := &slim.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		one := operatorsv1alpha1.StrategyDeploymentSpec{Name: d.Name}
+		one.Spec.Replicas = d.Spec.Replicas
+		*deployments = append(*deployments, one)
+	}
 	for _, w := range csv.Spec.WebhookDefinitions {
 		slim.Spec.WebhookDefinitions = append(slim.Spec.WebhookDefinitions,
 			operatorsv1alpha1.WebhookDescription{GenerateName: w.GenerateName, Type: w.Type})
@@ -130,6 +144,27 @@ func stripInstallPlan(object any) (any, error) {
 		}
 	}
 	return p, nil
+}
+
+// stripSubscription keeps of the field managers only who owns fields of the spec.
+func stripSubscription(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetManagedFields(writersOfSpec(o.GetManagedFields()))
+	}
+	return object, nil
+}
+
+// writersOfSpec returns the names of the field managers that own fields of the spec, each in an entry without anything
+// else.
+func writersOfSpec(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var out []metav1.ManagedFieldsEntry
+	for _, f := range fields {
+		if f.Subresource == "" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:spec"`) &&
+			!slices.ContainsFunc(out, func(o metav1.ManagedFieldsEntry) bool { return o.Manager == f.Manager }) {
+			out = append(out, metav1.ManagedFieldsEntry{Manager: f.Manager})
+		}
+	}
+	return out
 }
 
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {

@@ -162,18 +162,21 @@ func (r *reader) readSubscriptions(ctx context.Context) error {
 	return r.keep()
 }
 
-func subscriptionOf(sub operatorsv1alpha1.Subscription) plan.Subscription {
-	message := func(condition operatorsv1alpha1.SubscriptionConditionType) string {
-		if c := sub.Status.GetCondition(condition); c.Status == corev1.ConditionTrue {
-			return cmp.Or(c.Message, c.Reason)
-		}
-		return ""
+// conditionMessage is what a condition of a Subscription says while it is true; empty otherwise.
+func conditionMessage(sub *operatorsv1alpha1.Subscription,
+	condition operatorsv1alpha1.SubscriptionConditionType) string {
+	if c := sub.Status.GetCondition(condition); c.Status == corev1.ConditionTrue {
+		return cmp.Or(c.Message, c.Reason)
 	}
+	return ""
+}
+
+func subscriptionOf(sub operatorsv1alpha1.Subscription) plan.Subscription {
 	observed := plan.Subscription{
 		Name: sub.Name, InstalledCSV: sub.Status.InstalledCSV, CurrentCSV: sub.Status.CurrentCSV,
-		ResolutionFailed: message(operatorsv1alpha1.SubscriptionResolutionFailed),
+		ResolutionFailed: conditionMessage(&sub, operatorsv1alpha1.SubscriptionResolutionFailed),
 		LastUpdated:      sub.Status.LastUpdated.Time,
-		UnpackFailed:     message(operatorsv1alpha1.SubscriptionBundleUnpackFailed),
+		UnpackFailed:     conditionMessage(&sub, operatorsv1alpha1.SubscriptionBundleUnpackFailed),
 	}
 	if sub.Spec != nil {
 		observed.Package = sub.Spec.Package

@@ -36,7 +36,8 @@ type Watcher struct {
 	// Hub lists OperatorInstalls.
 	Hub   client.Reader
 	Local cluster.Cluster
-	// Controller reconciles OperatorInstalls, and Notify has it reconcile one.
+	// Controller reconciles OperatorInstalls, and Notify has it reconcile one. Without them, OLM is looked for and
+	// nobody is told.
 	Controller controller.Controller
 	Notify     func(client.ObjectKey)
 	// Interval is how often the cluster is checked for OLM's API; default 10s.
@@ -79,7 +80,7 @@ func (w *Watcher) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if served && !w.watching {
+	if served && !w.watching && w.Controller != nil {
 		if err := w.watch(); err != nil {
 			return err
 		}
@@ -90,6 +91,9 @@ func (w *Watcher) check(ctx context.Context) error {
 		return nil
 	}
 	log.FromContext(ctx).Info("Checked for OLM's API", "served", served)
+	if w.Controller == nil {
+		return nil
+	}
 	var installs v1alpha1.OperatorInstallList
 	if err := w.Hub.List(ctx, &installs); err != nil {
 		return fmt.Errorf("list OperatorInstalls: %w", err)

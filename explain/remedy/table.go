@@ -403,9 +403,12 @@ func heldBack() []Remedy {
 // notPermitted are the reasons why somebody other than the team of the operator keeps clusters as they are.
 func notPermitted() []Remedy {
 	return []Remedy{
-		{Reason: v1alpha1.ReasonVetoed, Means: "The owner of the cluster refuses changes there.", Do: []Action{
+		{Reason: v1alpha1.ReasonVetoed, Means: "The owner of the cluster refuses changes there, or its agent was " +
+			"installed to read only.", Do: []Action{
 			run("Ask the cluster's owner. The veto is a ConfigMap beside the agent on the cluster",
-				"kubectl --kubeconfig FILE -n bellwether-system get configmap bellwether-veto -o yaml")},
+				"kubectl --kubeconfig FILE -n bellwether-system get configmap bellwether-veto -o yaml"),
+			run("If the agent may only read, let it manage operators",
+				"bellwether fleet join CLUSTER --read-only=false --cluster-kubeconfig FILE")},
 			Next: "The cluster is changed as soon as the ConfigMap is deleted. The time in its key until is what the " +
 				"owner means to do; it ends nothing by itself."},
 		{Reason: v1alpha1.ReasonFrozen, Means: "A FleetFreeze stops everything that Bellwether does on the cluster. " +

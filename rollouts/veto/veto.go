@@ -64,6 +64,11 @@ func bounded(v v1alpha1.ClusterVeto) v1alpha1.ClusterVeto {
 	return v
 }
 
+// ReadOnly is the veto of an agent that may only read its cluster.
+func ReadOnly() *v1alpha1.ClusterVeto {
+	return &v1alpha1.ClusterVeto{ReadOnly: true, Reason: "the agent was installed to read only (agent.readOnly)"}
+}
+
 // Encode is the veto as the agent reports it; empty where there is none.
 func Encode(v *v1alpha1.ClusterVeto) string {
 	if v == nil {
@@ -98,8 +103,12 @@ func Covers(v *v1alpha1.ClusterVeto, operator v1alpha1.OperatorReference) bool {
 }
 
 // Message says that the cluster's owner refuses changes, why, and when the owner means to end that. Time alone does
-// not end it.
+// not end it. Where the agent may only read, it says that instead.
 func Message(v *v1alpha1.ClusterVeto) string {
+	if v.ReadOnly {
+		return "the agent may only read the cluster, and manages nothing there; join the cluster again with " +
+			"--read-only=false to let it manage operators"
+	}
 	text := "the owner of the cluster refuses changes: " + v.Reason
 	if v.Until != nil {
 		text += "; the owner means to end that at " + phrase.Time(v.Until.Time)

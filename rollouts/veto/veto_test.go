@@ -87,3 +87,17 @@ func TestCovers(t *testing.T) {
 		}
 	}
 }
+
+// TestReadOnly: an agent that may only read refuses everything, and no ConfigMap ends that.
+func TestReadOnly(t *testing.T) {
+	v := veto.Decode(veto.Encode(veto.ReadOnly()))
+	if diff := cmp.Diff(veto.ReadOnly(), v); diff != "" {
+		t.Errorf("as the hub reads it (-want +got):\n%s", diff)
+	}
+	if !veto.Covers(v, v1alpha1.OperatorReference{Namespace: "team", Name: "echo"}) {
+		t.Error("it does not cover an operator")
+	}
+	if text := veto.Message(v); !strings.Contains(text, "--read-only=false") || strings.Contains(text, "ConfigMap") {
+		t.Errorf("it says %q", text)
+	}
+}

@@ -154,7 +154,7 @@ priorityClassName: {{ . }}
 {{- /* What everybody may see. */}}
 {{- define "bellwether.rules.view" -}}
 - apiGroups: [bellwether.dev]
-  resources: [alertsilences, changewindows, endpointprobes, fleetaccesses, fleetclusters, fleetfreezes, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos, pagingpolicies, rolloutpolicies]
+  resources: [alertsilences, changewindows, endpointprobes, fleetaccesses, fleetclusters, fleetfreezes, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorscans, operatorslos, pagingpolicies, rolloutpolicies]
   verbs: [get, list, watch]
 {{- /* When the hub was last seen, which the command line tells whoever reads what the hub wrote. */}}
 - apiGroups: [coordination.k8s.io]

@@ -77,7 +77,7 @@ type Input struct {
 	// empty where it says nothing.
 	Remaining string
 	// AccessInSync is true when Role, RoleBinding and ResourceQuota are as they should
-	// be, and the ServiceAccount where there is one.
+	// be, and the ServiceAccount where there is one, and the OperatorScan exists.
 	AccessInSync bool
 	// HubVersion is the version of the hub that decides.
 	HubVersion string
@@ -100,7 +100,7 @@ const (
 	AddFinalizer Action = "AddFinalizer"
 	// CreateNamespace makes the cluster's namespace.
 	CreateNamespace Action = "CreateNamespace"
-	// ApplyAccess makes Role, RoleBinding and ResourceQuota, and sets the labels of the
+	// ApplyAccess makes Role, RoleBinding, ResourceQuota and OperatorScan, and sets the labels of the
 	// ServiceAccount where there is one.
 	ApplyAccess Action = "ApplyAccess"
 	// CreateAccount makes the ServiceAccount.

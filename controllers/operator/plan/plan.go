@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/backups"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/engines/claim"
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
@@ -77,7 +78,7 @@ type Input struct {
 	Installs []Install
 	Rollouts []v1alpha1.OperatorRollout
 	// Claims of all other ManagedOperators, in any order.
-	Claims []Claim
+	Claims []claim.Claim
 	// Access are all FleetAccess objects, and Freezes all FleetFreezes.
 	Access  []v1alpha1.FleetAccess
 	Freezes []v1alpha1.FleetFreeze

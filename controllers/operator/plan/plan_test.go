@@ -22,6 +22,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/engines/claim"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
@@ -495,25 +496,25 @@ func TestClusters(t *testing.T) {
 }
 
 func TestClaims(t *testing.T) {
-	claim := func(namespace string, created time.Time, change func(*plan.Claim)) func(*testing.T, *plan.Input) {
+	claimed := func(namespace string, created time.Time, change func(*claim.Claim)) func(*testing.T, *plan.Input) {
 		return func(_ *testing.T, in *plan.Input) {
 			in.Rollouts, in.Installs = nil, nil
 			in.Package.Bundles["echo.v1.1.0"].Properties = []registryv1.Property{{Type: registryv1.PropertyGVK,
 				Value: json.RawMessage(`{"group":"example.com","version":"v1","kind":"Echo"}`)}}
-			c := plan.Claim{Key: types.NamespacedName{Namespace: namespace, Name: "echo"}, Package: "echo",
+			c := claim.Claim{Key: types.NamespacedName{Namespace: namespace, Name: "echo"}, Package: "echo",
 				Created: metav1.NewTime(created), Namespace: "echo", AllNamespaces: true}
 			if change != nil {
 				change(&c)
 			}
-			in.Claims = []plan.Claim{c}
+			in.Claims = []claim.Claim{c}
 		}
 	}
 	older := created.Add(-time.Minute)
-	selects := func(tier string) func(*plan.Claim) {
-		return func(c *plan.Claim) { c.Selector.MatchLabels = map[string]string{"tier": tier} }
+	selects := func(tier string) func(*claim.Claim) {
+		return func(c *claim.Claim) { c.Selector.MatchLabels = map[string]string{"tier": tier} }
 	}
-	elsewhere := func(all bool, pkg string, apis ...string) func(*plan.Claim) {
-		return func(c *plan.Claim) {
+	elsewhere := func(all bool, pkg string, apis ...string) func(*claim.Claim) {
+		return func(c *claim.Claim) {
 			c.Namespace, c.AllNamespaces, c.Package, c.Provides = "other", all, pkg, apis
 		}
 	}
@@ -535,38 +536,39 @@ func TestClaims(t *testing.T) {
 	}
 	run(t, map[string]scenario{
 		"an older operator wins": {
-			claim("zoo", older, nil),
+			claimed("zoo", older, nil),
 			want{state: "Stalled", reason: "NamespaceConflict",
 				contains: "ManagedOperator zoo/echo is older and installs into namespace echo as well, on a, b"},
 		},
-		"a newer operator loses": {claim("all", created.Add(time.Minute), nil), free},
-		"same age: the first name wins": {claim("all", created.Time, nil),
+		"a newer operator loses": {claimed("all", created.Add(time.Minute), nil), free},
+		"same age: the first name wins": {claimed("all", created.Time, nil),
 			want{state: "Stalled", reason: "NamespaceConflict"}},
-		"same age: the last name loses": {claim("zoo", created.Time, nil), free},
-		"other clusters: no conflict":   {claim("zoo", older, selects("edge")), free},
+		"same age: the last name loses": {claimed("zoo", created.Time, nil), free},
+		"other clusters: no conflict":   {claimed("zoo", older, selects("edge")), free},
 		"one shared cluster: conflict": {
-			claim("zoo", older, selects("prod")),
+			claimed("zoo", older, selects("prod")),
 			want{state: "Stalled", reason: "NamespaceConflict", contains: "on b:"},
 		},
-		"one package in two namespaces, both watch all": {claim("zoo", older, elsewhere(true, "echo")),
+		"one package in two namespaces, both watch all": {claimed("zoo", older, elsewhere(true, "echo")),
 			elsewhereStalls("zoo/echo is older and installs package echo into namespace other, on a, b; OLM fails " +
 				"the second operator that provides an API where one of the two watches all namespaces: install both " +
 				"with spec.install.mode OwnNamespace")},
-		"the older one watches all": {ownNamespace(claim("zoo", older, elsewhere(true, "echo"))),
+		"the older one watches all": {ownNamespace(claimed("zoo", older, elsewhere(true, "echo"))),
 			elsewhereStalls("package echo")},
-		"the newer one watches all": {claim("zoo", older, elsewhere(false, "echo")),
+		"the newer one watches all": {claimed("zoo", older, elsewhere(false, "echo")),
 			elsewhereStalls("package echo")},
-		"each watches a namespace of its own": {ownNamespace(claim("zoo", older, elsewhere(false, "echo"))), free},
+		"each watches a namespace of its own": {ownNamespace(claimed("zoo", older, elsewhere(false, "echo"))), free},
 		"another package provides the API": {
-			claim("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com", "Echo.v1.example.com")),
+			claimed("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com", "Echo.v1.example.com")),
 			elsewhereStalls("provides Echo.v1.example.com as well, on a, b; OLM fails the second operator that " +
 				"provides")},
-		"another package provides another API": {claim("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com")),
+		"another package provides another API": {
+			claimed("zoo", older, elsewhere(true, "delta", "Delta.v1.example.com")),
 			free},
 		"another package provides the API in a namespace of its own": {
-			ownNamespace(claim("zoo", older, elsewhere(false, "delta", "Echo.v1.example.com"))), free},
-		"a namespace that may install nothing claims nothing": {permits("team", claim("zoo", older, nil)), free},
-		"a namespace that may install claims": {permits("*", claim("zoo", older, nil)),
+			ownNamespace(claimed("zoo", older, elsewhere(false, "delta", "Echo.v1.example.com"))), free},
+		"a namespace that may install nothing claims nothing": {permits("team", claimed("zoo", older, nil)), free},
+		"a namespace that may install claims": {permits("*", claimed("zoo", older, nil)),
 			want{state: "Stalled", reason: "NamespaceConflict"}},
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/engines/claim"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
@@ -75,14 +76,9 @@ func sloOf(b *catalogs.Bundle) *runtime.RawExtension {
 // hash must not.
 func withDefaults(spec v1alpha1.ManagedOperatorSpec) v1alpha1.InstallSettings {
 	install := *spec.Install.InstallSettings.DeepCopy()
-	install.Namespace = TargetNamespace(spec)
+	install.Namespace = claim.Namespace(spec)
 	install.Mode = cmp.Or(install.Mode, v1alpha1.InstallAllNamespaces)
 	return install
-}
-
-// TargetNamespace is the namespace that a ManagedOperator installs into.
-func TargetNamespace(spec v1alpha1.ManagedOperatorSpec) string {
-	return cmp.Or(spec.Install.Namespace, spec.Package)
 }
 
 func (p *pass) catalogProblem() *conditions.Summary {

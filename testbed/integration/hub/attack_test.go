@@ -42,6 +42,8 @@ var granted = map[string]string{
 	"bellwether.dev/operatorinstalls/status":                  "get patch update",
 	"bellwether.dev/operatorbackups":                          "create delete get list watch",
 	"bellwether.dev/operatorbackups/status":                   "get patch update",
+	"bellwether.dev/operatorscans bellwether-agent":           "get",
+	"bellwether.dev/operatorscans/status bellwether-agent":    "update",
 	"coordination.k8s.io/leases":                              "create",
 	"coordination.k8s.io/leases bellwether-agent":             "get patch update",
 	"events.k8s.io/events":                                    "create patch",
@@ -169,7 +171,8 @@ func (h *harness) questions(t *testing.T, namespaces, names []string) []question
 
 // byName are the resources of which a Role may grant single objects.
 var byName = []string{"/serviceaccounts/token", "/serviceaccounts", "/configmaps", "/secrets", "/resourcequotas",
-	"coordination.k8s.io/leases", "rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings"}
+	"bellwether.dev/operatorscans", "bellwether.dev/operatorscans/status", "coordination.k8s.io/leases",
+	"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings"}
 
 func questionsAbout(group, resource, namespace string, names []string) []question {
 	asked, verbs := []string{""}, verbs
@@ -307,6 +310,15 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 				return backup(func(b *v1alpha1.OperatorBackup) {
 					b.ManagedFields = owned(v1alpha1.SchemeGroupVersion.String())
 				})
+			},
+			"what it found": func() error {
+				scan := &v1alpha1.OperatorScan{}
+				key := client.ObjectKey{Namespace: own, Name: v1alpha1.ScanName}
+				if err := a.Get(t.Context(), key, scan); err != nil {
+					return err
+				}
+				scan.ManagedFields = append(scan.ManagedFields, owned(v1alpha1.SchemeGroupVersion.String())...)
+				return a.Status().Update(t.Context(), scan)
 			},
 			"an install": func() error {
 				o := install.DeepCopy()

@@ -240,7 +240,13 @@ func TestTheHubLeavesForeignObjectsAlone(t *testing.T) {
 	located, another := backup.DeepCopy(), backup.DeepCopy()
 	located.Status.Location = "s3://backups/victim/team.echo/one"
 	another.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: "another"}
+	cluster := fleetCluster("scanned-by-its-agent")
+	h.join(t, cluster)
+	found := &v1alpha1.OperatorScan{}
+	must(t, h.Get(t.Context(), client.ObjectKey{Namespace: cluster.Status.Namespace, Name: v1alpha1.ScanName}, found))
+	found.Status.OLM = v1alpha1.OLMServed
 	tries := map[string]func() error{
+		"what an agent found": func() error { return hub.Status().Update(t.Context(), found.DeepCopy()) },
 		"where a backup is": func() error {
 			return hub.Status().Patch(t.Context(), located, client.MergeFrom(backup))
 		},

@@ -59,7 +59,10 @@ func TestAnAgentWritesAllItMay(t *testing.T) {
 		t.Errorf("an OperatorInstall takes %d bytes, want at most %d", grown, mostOfAnInstall)
 	}
 
-	sum := a.fillLease(t) + a.fillEvents(t) + a.fillBackups(t, h)
+	scan := &unstructured.Unstructured{}
+	scan.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("OperatorScan"))
+	must(t, h.Get(t.Context(), client.ObjectKey{Namespace: a.namespace, Name: v1alpha1.ScanName}, scan))
+	sum := a.fillLease(t) + a.fillEvents(t) + a.fillBackups(t, h) + sizeOf(t, h.grow(t, scan, "status", a.report(t)))
 	t.Logf("all else: %d bytes", sum)
 	if sum > mostOfAnAgent {
 		t.Errorf("all else takes %d bytes, want at most %d", sum, mostOfAnAgent)

@@ -143,7 +143,11 @@ func (s *site) observePermissions(ctx context.Context) {
 	d := s.seen.Deployments[0].Deployment
 	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 	s.seen.Account = d.Namespace + "/" + account
-	rules, err := charts.Rules(s.seen.Component)
+	granted := s.seen.Component
+	if flag(d, "--read-only", "") == "true" {
+		granted = "agent-read"
+	}
+	rules, err := charts.Rules(granted)
 	if err != nil {
 		s.gap(doctor.CheckPermissions, "the rules of the built-in chart", err)
 		return

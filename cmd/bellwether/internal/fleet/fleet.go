@@ -29,7 +29,7 @@ func Command(env *command.Env) *cobra.Command {
 	return command.Parent("fleet", "Manage the clusters of the fleet", []string{"cluster", "clusters"},
 		a.fleetListCommand(), a.fleetGetCommand(), a.fleetJoinCommand(), a.fleetJoinDiscoveredCommand(),
 		a.fleetRevokeCommand(), a.fleetFreezeCommand(), a.fleetUnfreezeCommand(), a.fleetRemoveCommand(),
-		a.fleetCompatibilityCommand())
+		a.fleetCompatibilityCommand(), a.fleetScanCommand())
 }
 
 func (a *app) fleetListCommand() *cobra.Command {

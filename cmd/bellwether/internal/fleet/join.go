@@ -66,6 +66,8 @@ type joinOptions struct {
 	manifest  string
 	namespace string
 	timeout   time.Duration
+	// readOnly is nil where the cluster keeps what it has.
+	readOnly *bool
 }
 
 const fleetJoinLong = `Add a cluster to the fleet, or upgrade its agent.
@@ -87,11 +89,16 @@ instead of --cluster-kubeconfig. The command then installs nothing. It writes a
 manifest with the namespace and the Secret that the agent starts from, or only the
 kubeconfig in that Secret.
 
+With --read-only, the agent reports which operators run on the cluster, for
+` + "`bellwether fleet scan`" + `, and can change nothing there. To let it manage operators, run
+the command again with --read-only=false.
+
 If the cluster cannot reach the hub, use --hosted: agents beside the hub then serve
 it by its kubeconfig, which must hold a token or certificates itself.`
 
 func (a *app) fleetJoinCommand() *cobra.Command {
 	var o joinOptions
+	var readOnly bool
 	c := &cobra.Command{
 		Use: "join NAME", Short: "Add a cluster to the fleet", Long: fleetJoinLong,
 		Args: command.OneArg("the cluster's name"),
@@ -104,6 +111,12 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 				return exit.Hintf("or set --write-manifest or --write-kubeconfig to install the agent with "+
 					"another tool",
 					"no kubeconfig for the cluster: set --cluster-kubeconfig")
+			}
+			if c.Flags().Changed("read-only") {
+				o.readOnly = &readOnly
+			}
+			if err := o.checkReadOnly(); err != nil {
+				return err
 			}
 			if o.lifetime < minLifetime {
 				return exit.Hintf("use 10m or more: Kubernetes issues no shorter ones",
@@ -121,12 +134,47 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 		"Write a manifest with the agent's namespace and the Secret with its kubeconfig to this file.")
 	c.Flags().DurationVar(&o.lifetime, "token-lifetime", time.Hour,
 		"How long the agent may take to connect to the hub for the first time, at least 10m.")
+	c.Flags().BoolVar(&readOnly, "read-only", false,
+		"Install an agent that reports which operators run on the cluster, and that can change nothing there.")
 	command.Timeout(c, &o.timeout, 5*time.Minute, "The timeout of each step.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.target.Add(c)
 	o.hosted.add(c)
 	o.values.Add(c)
 	return c
+}
+
+// checkReadOnly refuses what an agent that may only read cannot be.
+func (o *joinOptions) checkReadOnly() error {
+	switch {
+	case o.readOnly == nil:
+		return nil
+	case o.hosted.enabled:
+		return exit.Hintf("give the agent a kubeconfig that may only read, if that is what you want",
+			"--read-only and --hosted exclude each other")
+	case !o.target.Given():
+		return exit.Hintf("set agent.readOnly in the values of the chart, if another tool installs the agent",
+			"--read-only needs --cluster-kubeconfig")
+	}
+	return nil
+}
+
+// checkManaged refuses to take the rights away from an agent that manages operators.
+func (o *joinOptions) checkManaged(ctx context.Context, h *hub.Client) error {
+	if o.readOnly == nil || !*o.readOnly {
+		return nil
+	}
+	installs := &v1alpha1.OperatorInstallList{}
+	err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(o.name)), client.Limit(1))
+	if err != nil {
+		return fmt.Errorf("list operators of cluster %s: %w", o.name, err)
+	}
+	if len(installs.Items) > 0 {
+		return exit.Hintf("let no ManagedOperator select the cluster, and wait until `"+h.Self+" fleet get "+o.name+
+			"` shows no operators", "cluster %s has operators that Bellwether manages: an agent that may only read "+
+			"could not maintain them", o.name)
+	}
+	return nil
 }
 
 func (a *app) join(ctx context.Context, o *joinOptions) error {
@@ -136,6 +184,9 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 	}
 	h, err := a.Hub()
 	if err != nil {
+		return err
+	}
+	if err := o.checkManaged(ctx, h); err != nil {
 		return err
 	}
 	var hosted hostedCluster
@@ -416,9 +467,13 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 		return err
 	}
 	r := helm.Release{Name: agentRelease, Namespace: o.namespace, Cluster: o.target.Flags(o.namespace)}
-	values := chartutil.MergeTables(given, map[string]any{"agent": map[string]any{
+	agent := map[string]any{
 		"enabled": true, "cluster": o.name, "hub": map[string]any{"kubeconfigSecret": hubKubeconfigSecret},
-	}})
+	}
+	if o.readOnly != nil {
+		agent["readOnly"] = *o.readOnly
+	}
+	values := chartutil.MergeTables(given, map[string]any{"agent": agent})
 	if err := a.applyAgent(ctx, o, c, r, ch, values); err != nil {
 		return err
 	}

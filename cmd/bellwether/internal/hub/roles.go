@@ -49,7 +49,7 @@ type role struct {
 var roles = []role{
 	{"bellwether-view", []string{"get", "list", "watch"}, []string{"alertsilences", "changewindows", "endpointprobes",
 		"fleetaccesses", "fleetclusters", "fleetfreezes", "managedoperators", "operatorbackups", "operatorcatalogs",
-		"operatorinstalls", "operatorrollouts", "operatorslos", "pagingpolicies", "rolloutpolicies"}},
+		"operatorinstalls", "operatorrollouts", "operatorscans", "operatorslos", "pagingpolicies", "rolloutpolicies"}},
 	{"bellwether-join", []string{"create"}, []string{"fleetclusters", "serviceaccounts/token"}},
 	{"bellwether-join", []string{"get", "delete"}, []string{"serviceaccounts"}},
 	{"bellwether-freeze", []string{"create", "delete"}, []string{"fleetfreezes"}},

@@ -29,6 +29,7 @@ var reading = map[string]bool{
 	"doctor":              false,
 	"fleet compatibility": true, "fleet freeze": false, "fleet get": true, "fleet join": false,
 	"fleet join-discovered": false, "fleet list": true, "fleet remove": false, "fleet revoke": false,
+	"fleet scan":               true,
 	"fleet unfreeze":           false,
 	"install hub":              false,
 	"oncall handover":          true,

@@ -84,10 +84,10 @@ func writeActions(out *strings.Builder, s Style, actions []remedy.Action) {
 		}
 		isLong := s.Width > 0 && runewidth.StringWidth(margin+item+"`"+a.Command+"`.") > s.Width
 		if a.Command == "" || !isLong {
-			writeText(out, s, margin, item+a.String())
+			WriteText(out, s, margin, item+a.String())
 			continue
 		}
-		writeText(out, s, margin, item+strings.TrimSuffix(a.Text, ".")+":")
+		WriteText(out, s, margin, item+strings.TrimSuffix(a.Text, ".")+":")
 		out.WriteString(s.CommandLines(Plain, a.Command, margin+margin+margin))
 	}
 }
@@ -103,12 +103,12 @@ func writeSection(out *strings.Builder, s Style, title string, texts []string) {
 		out.WriteString(s.Paint(Strong, title) + "\n")
 	}
 	for _, text := range texts {
-		writeText(out, s, margin, text)
+		WriteText(out, s, margin, text)
 	}
 }
 
-// writeText breaks a text into lines behind a margin; those of an item of a list are indented.
-func writeText(out *strings.Builder, s Style, margin, text string) {
+// WriteText breaks a text, which it escapes, into lines behind a margin; those of an item of a list are indented.
+func WriteText(out *strings.Builder, s Style, margin, text string) {
 	hanging := "\n" + margin
 	if strings.HasPrefix(text, "- ") {
 		hanging += "  "
@@ -117,7 +117,7 @@ func writeText(out *strings.Builder, s Style, margin, text string) {
 	if s.Width > 0 {
 		room = max(s.Width-len(hanging)+1, MinWrapped)
 	}
-	out.WriteString(margin + strings.Join(Wrap(text, room), hanging) + "\n")
+	out.WriteString(margin + strings.Join(Wrap(Escape(text), room), hanging) + "\n")
 }
 
 // writeLinks draws the branches of a tree behind a prefix.

@@ -1,0 +1,417 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// OperatorScan is what the agent of a cluster found there of operators that OLM runs, whoever installed them. There is
+// one in the cluster's namespace on the hub, which the hub makes; the agent writes its status, when what it found has
+// changed. It asks for nothing, so it has no spec. `bellwether fleet scan` shows those of all clusters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=oscan,categories=bellwether
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.metadata.labels.bellwether\.dev/cluster`
+// +kubebuilder:printcolumn:name="OLM",type=string,JSONPath=`.status.olm`
+// +kubebuilder:printcolumn:name="Operators",type=integer,JSONPath=`.status.counts.operators`
+// +kubebuilder:printcolumn:name="Managed",type=integer,JSONPath=`.status.counts.managed`
+// +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.status.observedAt`
+// +kubebuilder:printcolumn:name="Not read",type=string,JSONPath=`.status.notRead`,priority=1
+type OperatorScan struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Status OperatorScanStatus `json:"status,omitempty"`
+}
+
+// OLMPresence tells whether a cluster serves the API of OLM v0.
+//
+// +kubebuilder:validation:Enum=Served;NotServed
+type OLMPresence string
+
+const (
+	// OLMServed says that the cluster serves it.
+	OLMServed OLMPresence = "Served"
+	// OLMNotServed says that it does not, so no operator was looked for.
+	OLMNotServed OLMPresence = "NotServed"
+)
+
+// OperatorScanStatus is what the agent found. All of it together has at most 64 KiB as JSON: what does not fit is
+// counted in truncated.
+type OperatorScanStatus struct {
+	// ObservedAt is when the agent first found what is here. While the cluster is online, nothing has changed since.
+	// Absent: no agent has reported yet.
+	// +optional
+	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
+
+	// OLM tells whether the cluster serves the API of OLM v0.
+	// +optional
+	OLM OLMPresence `json:"olm,omitempty"`
+
+	// NotRead is why a part of what is here could not be read lately: it is as it was read last. Empty while everything
+	// can be read.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	NotRead string `json:"notRead,omitempty"`
+
+	// Counts are those of what was found, before anything was left out.
+	// +optional
+	Counts ScanCounts `json:"counts,omitempty"`
+
+	// Operators are the Subscriptions with the CSVs that they installed, and the CSVs without a Subscription; by
+	// namespace and name. Copies that OLM makes of a CSV in other namespaces, and OLM's own CSV, are not among them.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=200
+	// +optional
+	Operators []FoundOperator `json:"operators,omitempty"`
+
+	// Namespaces are those of the operators, with what OLM keeps for a namespace as a whole.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=200
+	// +optional
+	Namespaces []FoundNamespace `json:"namespaces,omitempty"`
+
+	// CatalogSources of all namespaces, by namespace and name.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	CatalogSources []FoundCatalogSource `json:"catalogSources,omitempty"`
+
+	// OwnerlessDefinitions are CustomResourceDefinitions that OLM made and no CSV owns: their operator was removed, and
+	// their objects may be there still.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	OwnerlessDefinitions []string `json:"ownerlessDefinitions,omitempty"`
+
+	// Truncated counts what was found and is not here; absent where everything is.
+	// +optional
+	Truncated *ScanTruncation `json:"truncated,omitempty"`
+}
+
+// ScanCounts counts operators of one cluster.
+type ScanCounts struct {
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Operators int32 `json:"operators"`
+	// Managed are those whose Subscription Bellwether writes.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Managed int32 `json:"managed"`
+}
+
+// ScanTruncation counts what a scan leaves out.
+type ScanTruncation struct {
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Operators int32 `json:"operators,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Namespaces int32 `json:"namespaces,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	CatalogSources int32 `json:"catalogSources,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	OwnerlessDefinitions int32 `json:"ownerlessDefinitions,omitempty"`
+	// Details are entries of lists within what is here, such as definitions of an operator, and texts that were cut.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Details int32 `json:"details,omitempty"`
+}
+
+// FoundOperator is an operator as OLM has it: a Subscription, a CSV, or both.
+type FoundOperator struct {
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Subscription is absent for a CSV that none has installed.
+	// +optional
+	Subscription *FoundSubscription `json:"subscription,omitempty"`
+
+	// CSV is the one that the Subscription has installed, or that it is about to install. Absent where there is none.
+	// +optional
+	CSV *FoundCSV `json:"csv,omitempty"`
+
+	// Others are further CSVs of the same upgrade that are still there: one that CSV replaces, or that replaces it.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	Others []FoundVersion `json:"others,omitempty"`
+
+	// Managed says that Bellwether made the Subscription, or has taken it over.
+	// +optional
+	Managed bool `json:"managed,omitempty"`
+
+	// Operator is the ManagedOperator by which it is managed.
+	// +optional
+	Operator *OperatorReference `json:"operator,omitempty"`
+}
+
+// FoundSubscription is a Subscription.
+type FoundSubscription struct {
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=253
+	Package string `json:"package"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Channel string `json:"channel,omitempty"`
+	// Source and SourceNamespace name the CatalogSource.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Source string `json:"source,omitempty"`
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	SourceNamespace string `json:"sourceNamespace,omitempty"`
+	// Approval of InstallPlans: Manual or Automatic.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Approval string `json:"approval,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StartingCSV string `json:"startingCSV,omitempty"`
+
+	// Config are the fields of spec.config that are set.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Config []string `json:"config,omitempty"`
+	// ConfigNotSupported are those of Config that no ManagedOperator can set.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	ConfigNotSupported []string `json:"configNotSupported,omitempty"`
+
+	// InstalledCSV and CurrentCSV are what OLM says in the status: the one that is installed, and the one that the
+	// Subscription is about to have.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	InstalledCSV string `json:"installedCSV,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	CurrentCSV string `json:"currentCSV,omitempty"`
+	// InstallPlan is the last one that OLM made for it.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	InstallPlan string `json:"installPlan,omitempty"`
+	// NotResolved is why OLM finds no version to install, or cannot unpack it; empty otherwise.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	NotResolved string `json:"notResolved,omitempty"`
+
+	// Dependency says that OLM made it, because another operator needs the package.
+	// +optional
+	Dependency bool `json:"dependency,omitempty"`
+	// GitOps names what writes it from a repository or a release, by its labels and annotations, such as "Argo CD
+	// (team/echo)". Empty where nothing says so.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	GitOps string `json:"gitOps,omitempty"`
+	// Writers are the field managers that own fields of the spec.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=128
+	// +optional
+	Writers []string `json:"writers,omitempty"`
+	// Finalizers that keep it from being deleted.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Finalizers []string `json:"finalizers,omitempty"`
+	// Deleting says that it was deleted, and that its finalizers keep it.
+	// +optional
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+// FoundCSV is a ClusterServiceVersion.
+type FoundCSV struct {
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// Reason and Message are OLM's, unless the phase is Succeeded.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Message string `json:"message,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Replaces string `json:"replaces,omitempty"`
+
+	// Owned are the definitions that it owns.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Owned []FoundDefinition `json:"owned,omitempty"`
+	// Missing are names of those that are not on the cluster.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Missing []string `json:"missing,omitempty"`
+	// Required are names of definitions that it needs of other operators.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Required []string `json:"required,omitempty"`
+
+	// Deployments that OLM made for it.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Deployments []FoundDeployment `json:"deployments,omitempty"`
+	// EditedBy are field managers other than OLM's that own fields of the spec: somebody edited it.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=128
+	// +optional
+	EditedBy []string `json:"editedBy,omitempty"`
+	// Finalizers that keep it from being deleted, without OLM's own.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Finalizers []string `json:"finalizers,omitempty"`
+	// Deleting says that it was deleted, and that its finalizers keep it.
+	// +optional
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+// FoundVersion is a CSV beside the one that counts.
+type FoundVersion struct {
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Phase string `json:"phase,omitempty"`
+}
+
+// FoundDefinition is a CustomResourceDefinition that a CSV owns.
+type FoundDefinition struct {
+	// Name such as echoservers.example.com.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Version string `json:"version,omitempty"`
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Kind string `json:"kind,omitempty"`
+}
+
+// FoundDeployment is a Deployment of an operator.
+type FoundDeployment struct {
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Replicas that the Deployment asks for.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Replicas int32 `json:"replicas"`
+	// Ready are the replicas that are available.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Ready int32 `json:"ready"`
+	// Bundle is what the CSV asks for. It differs from replicas where somebody has scaled the Deployment.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Bundle int32 `json:"bundle"`
+}
+
+// FoundNamespace is what OLM keeps for all operators of a namespace.
+type FoundNamespace struct {
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	OperatorGroups []FoundOperatorGroup `json:"operatorGroups,omitempty"`
+	// InstallPlans that are not complete.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	InstallPlans []FoundInstallPlan `json:"installPlans,omitempty"`
+}
+
+// FoundOperatorGroup is an OperatorGroup.
+type FoundOperatorGroup struct {
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Targets are the namespaces that it names. None, and no selector: all namespaces.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Targets []string `json:"targets,omitempty"`
+	// Selector says that it selects namespaces by their labels.
+	// +optional
+	Selector bool `json:"selector,omitempty"`
+	// ServiceAccount is the one that it limits OLM to; empty where there is none.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+}
+
+// FoundInstallPlan is an InstallPlan.
+type FoundInstallPlan struct {
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// +optional
+	Approved bool `json:"approved,omitempty"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	CSVs []string `json:"csvs,omitempty"`
+}
+
+// FoundCatalogSource is a CatalogSource.
+type FoundCatalogSource struct {
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// State of OLM's connection to it, such as READY; empty where OLM reports none.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	State string `json:"state,omitempty"`
+	// Image that it serves; empty where it has none.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Image string `json:"image,omitempty"`
+	// Managed says that it is a catalog view of Bellwether.
+	// +optional
+	Managed bool `json:"managed,omitempty"`
+}
+
+// OperatorScanList is a list of OperatorScans.
+//
+// +kubebuilder:object:root=true
+type OperatorScanList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OperatorScan `json:"items"`
+}
