@@ -57,5 +57,5 @@ var normalReasons = map[string]struct{}{
 	string(v1alpha1.DecisionHoldLifted): {}, string(v1alpha1.DecisionRestartRequested): {},
 	string(v1alpha1.DecisionRemovalConfirmed): {}, string(v1alpha1.DecisionPolicyMet): {},
 
-	"StorageMigrated": {}, "ObjectivesEdited": {},
+	"StorageMigrated": {}, "ObjectivesEdited": {}, "UpdateAvailable": {},
 }

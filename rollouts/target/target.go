@@ -116,13 +116,15 @@ const maxBlockReason = 512
 
 // last is what steps are judged from.
 func last(in Input) catalogs.Installed {
-	byAge := slices.SortedFunc(slices.Values(pointers(in.Rollouts)), func(a, b *v1alpha1.OperatorRollout) int {
-		return cmp.Compare(b.Spec.Revision, a.Spec.Revision)
-	})
-	for _, r := range byAge {
-		if hasReachedClusters(r) {
-			return catalogs.Installed{Name: r.Spec.Release.Bundle, Version: r.Spec.Release.Version}
+	var newest *v1alpha1.OperatorRollout
+	for i := range in.Rollouts {
+		r := &in.Rollouts[i]
+		if hasReachedClusters(r) && (newest == nil || r.Spec.Revision > newest.Spec.Revision) {
+			newest = r
 		}
+	}
+	if newest != nil {
+		return catalogs.Installed{Name: newest.Spec.Release.Bundle, Version: newest.Spec.Release.Version}
 	}
 	var highest catalogs.Installed
 	for _, i := range in.Installed {
@@ -131,14 +133,6 @@ func last(in Input) catalogs.Installed {
 		}
 	}
 	return highest
-}
-
-func pointers(list []v1alpha1.OperatorRollout) []*v1alpha1.OperatorRollout {
-	out := make([]*v1alpha1.OperatorRollout, len(list))
-	for i := range list {
-		out[i] = &list[i]
-	}
-	return out
 }
 
 // hasReachedClusters tells whether clusters run, or begin to run, what a rollout brings. One that was rolled back has

@@ -59,7 +59,7 @@ var roles = []role{
 		"fleetclusters", "managedoperators", "operatorcatalogs", "operatorslos", "pagingpolicies"}},
 	{"bellwether-operate", []string{"create", "delete"}, []string{"operatorbackups"}},
 	{"bellwether-operate", []string{"update", "patch"}, []string{"operatorrollouts"}},
-	{"bellwether-approve", []string{"approve"}, []string{"operatorrollouts"}},
+	{"bellwether-approve", []string{"approve"}, []string{"operatorrollouts", "managedoperators"}},
 	{"bellwether-override", []string{"override"}, []string{"operatorrollouts"}},
 }
 

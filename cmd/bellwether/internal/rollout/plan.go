@@ -173,7 +173,7 @@ func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput, list []v
 	if in.Package, err = in.Package.WithBlocked(blocks.Of(avoided, in.Operator.Spec.Package)...); err != nil {
 		return err
 	}
-	if in.Target, err = a.choose(h, in, list); err != nil {
+	if in.Target, err = chooseTarget(h, in, list); err != nil {
 		return err
 	}
 	if in.Channel == "" {
@@ -182,8 +182,8 @@ func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput, list []v
 	return nil
 }
 
-// choose returns the version that the hub would choose.
-func (a *app) choose(h *hub.Client, in *PlanInput, list []v1alpha1.OperatorRollout) (*catalogs.Bundle, error) {
+// chooseTarget returns the version that the hub would choose.
+func chooseTarget(h *hub.Client, in *PlanInput, list []v1alpha1.OperatorRollout) (*catalogs.Bundle, error) {
 	spec := in.Operator.Spec
 	if catalogs.IsExact(spec.Version) {
 		return in.Package.Target(spec.Channel, spec.Version)
