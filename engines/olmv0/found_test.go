@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -199,16 +200,29 @@ func TestGitOpsIsRecognised(t *testing.T) {
 	}
 }
 
-// TestStripSubscription: the cache has who writes the spec, without the fields.
+// TestStripSubscription: the cache has who writes the spec, without the fields. The agent caches Subscriptions as they
+// are, and not as the type.
 func TestStripSubscription(t *testing.T) {
 	t.Parallel()
-	sub := &operatorsv1alpha1.Subscription{}
-	sub.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "argocd-controller", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:name":{}}}`)}},
-		{Manager: "argocd-controller", Operation: "Update", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}},
-		{Manager: "catalog", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{}}`)}},
+	object := func(text string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return o
 	}
-	if _, err := stripSubscription(sub); err != nil {
+	const head = `{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "echo", `
+	got, err := stripSubscription(object(head + `"managedFields": [
+		{"manager": "argocd-controller", "operation": "Apply", "apiVersion": "operators.coreos.com/v1alpha1",
+			"time": "2026-11-28T12:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:name": {}}}},
+		{"manager": "argocd-controller", "operation": "Update", "fieldsV1": {"f:spec": {}}},
+		{"manager": "catalog", "operation": "Update", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
+		{"manager": "catalog", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub := &operatorsv1alpha1.Subscription{}
+	if err := decode(got.(*unstructured.Unstructured), sub); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]metav1.ManagedFieldsEntry{{Manager: "argocd-controller"}}, sub.ManagedFields); diff != "" {
