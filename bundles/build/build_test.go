@@ -578,16 +578,9 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		"a certificate at no hook": {[]string{mounting(ours, "tls"), certificate}, 0, "its pods would never start"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(test.documents...))}},
-				build.Options{Package: "p", Version: "1.0.0"})
-			if test.problem != "" {
-				if !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), test.problem) {
-					t.Errorf("got %v, want an ErrInput with %q", err, test.problem)
-				}
+			r := assembled(t, join(test.documents...), build.Options{}, test.problem)
+			if r == nil {
 				return
-			}
-			if err != nil {
-				t.Fatal(err)
 			}
 			b, err := r.Files.Bundle()
 			if err != nil {
@@ -803,16 +796,9 @@ metadata: {name: default-configuration, namespace: ns}
 		"lost, as it must": {named, []string{"Config/default-configuration"}, "", "is an example only"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(test.deployment, things))}},
-				build.Options{Package: "p", Version: "1.0.0", LeaveOut: test.leaveOut})
-			if test.problem != "" {
-				if !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), test.problem) {
-					t.Errorf("got %v, want an ErrInput with %q", err, test.problem)
-				}
+			r := assembled(t, join(test.deployment, things), build.Options{LeaveOut: test.leaveOut}, test.problem)
+			if r == nil {
 				return
-			}
-			if err != nil {
-				t.Fatal(err)
 			}
 			if !strings.Contains(strings.Join(r.Warnings, "\n"), test.warning) {
 				t.Errorf("warnings %q, want %q", r.Warnings, test.warning)
@@ -914,4 +900,20 @@ spec:
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 `)
+}
+
+// assembled builds the bundle of one file. Where a problem is expected, the error has to tell it, and it returns nil.
+func assembled(t *testing.T, text string, o build.Options, problem string) *build.Result {
+	t.Helper()
+	o.Package, o.Version = "p", "1.0.0"
+	r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(text)}}, o)
+	switch {
+	case problem == "" && err != nil:
+		t.Fatal(err)
+	case problem == "":
+		return r
+	case !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), problem):
+		t.Errorf("got %v, want an ErrInput with %q", err, problem)
+	}
+	return nil
 }

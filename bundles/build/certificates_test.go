@@ -4,7 +4,6 @@
 package build_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -128,16 +127,9 @@ func TestCertificatesOfOthers(t *testing.T) {
 				"off what needs that name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(tc.text)}},
-				build.Options{Package: "p", Version: "1.0.0", LeaveOut: tc.leaveOut})
-			if tc.problem != "" {
-				if !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), tc.problem) {
-					t.Errorf("got %v, want an ErrInput with %q", err, tc.problem)
-				}
+			r := assembled(t, tc.text, build.Options{LeaveOut: tc.leaveOut}, tc.problem)
+			if r == nil {
 				return
-			}
-			if err != nil {
-				t.Fatal(err)
 			}
 			var got []string
 			for _, w := range r.Warnings {

@@ -4,7 +4,6 @@
 package build_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,16 +81,10 @@ func TestManifestsWithoutNamespace(t *testing.T) {
 			warning: "names service account made, which is not among the manifests, in namespace ns"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(anywhere(join(tc.documents...)))}},
-				build.Options{Package: "p", Version: "1.0.0", About: build.About{InstallModes: ownNamespace}})
-			if tc.problem != "" {
-				if !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), tc.problem) {
-					t.Errorf("got %v, want an ErrInput with %q", err, tc.problem)
-				}
+			r := assembled(t, anywhere(join(tc.documents...)),
+				build.Options{About: build.About{InstallModes: ownNamespace}}, tc.problem)
+			if r == nil {
 				return
-			}
-			if err != nil {
-				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.granted, grantedTo(t, r)); diff != "" {
 				t.Errorf("accounts with rules (-want +got):\n%s", diff)
