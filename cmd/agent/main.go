@@ -117,10 +117,7 @@ func command() *cobra.Command {
 		"folder that keeps catalogs that were pulled, so that a restart needs no registry")
 	fs.StringVar(&f.metricsAddr, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 switches it off")
 	fs.StringVar(&f.healthAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
-	fs.DurationVar(&f.leaseEvery, "lease-renew-interval", 30*time.Second,
-		"how often the Lease on the hub is renewed while nothing changes")
-	fs.DurationVar(&f.leaseFor, "lease-duration", 90*time.Second,
-		"how long the hub may wait for a renewal before the cluster counts as offline; at least twice the interval")
+	f.addLease(fs)
 	fs.DurationVar(&f.countEvery, "count-operands-every", time.Minute,
 		"how often the operators' custom resources are counted, for their metrics")
 	fs.StringToStringVar(&f.monitorLabels, "monitor-labels", nil,
@@ -150,6 +147,13 @@ func (f *flags) addViews(fs *pflag.FlagSet) {
 		"address that the catalog views listen on, without a port (default: all)")
 	fs.StringVar(&f.viewPort, "view-ports", serve.DefaultPorts.String(),
 		"ports for the catalog views, one for each operator")
+}
+
+func (f *flags) addLease(fs *pflag.FlagSet) {
+	fs.DurationVar(&f.leaseEvery, "lease-renew-interval", 30*time.Second,
+		"how often the Lease on the hub is renewed while nothing changes")
+	fs.DurationVar(&f.leaseFor, "lease-duration", 90*time.Second,
+		"how long the hub may wait for a renewal before the cluster counts as offline; at least twice the interval")
 }
 
 func run(ctx context.Context, f flags) error {

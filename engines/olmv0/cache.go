@@ -154,18 +154,21 @@ func stripSubscription(object any) (any, error) {
 	return object, nil
 }
 
-// writersOfSpec returns the names of the field managers that own fields of the spec, each in an entry without anything
-// else.
+// writersOfSpec returns the names of the field managers that own fields of the spec, each in an entry that says just
+// that. What it returns it returns again: informers may transform an object more than once (TransformFunc of client-go).
 func writersOfSpec(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var out []metav1.ManagedFieldsEntry
 	for _, f := range fields {
 		if f.Subresource == "" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:spec"`) &&
 			!slices.ContainsFunc(out, func(o metav1.ManagedFieldsEntry) bool { return o.Manager == f.Manager }) {
-			out = append(out, metav1.ManagedFieldsEntry{Manager: f.Manager})
+			out = append(out, metav1.ManagedFieldsEntry{Manager: f.Manager, FieldsV1: ofSpec})
 		}
 	}
 	return out
 }
+
+// ofSpec says that fields of the spec are owned, and not which.
+var ofSpec = metav1.NewFieldsV1(`{"f:spec":{}}`)
 
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	m.ManagedFields, m.Annotations = nil, nil

@@ -40,7 +40,7 @@ func TestStripCSV(t *testing.T) {
 	want.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "echos.example.com",
 		Version: "v1", Kind: "Echo"}}
 	want.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "dbs.example.com"}}
-	want.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "catalog"}}
+	want.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "catalog", FieldsV1: ofSpec}}
 	want.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "echo",
 		Spec: appsv1.DeploymentSpec{Replicas: &replicas}}}
 	want.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{

@@ -82,7 +82,7 @@ const maxBlocked = 1024
 func (p *pass) newestBlock() string {
 	release := p.newest.Spec.Release
 	if b, blocked := p.blocks[release.Version]; blocked {
-		return phrase.Truncate(blockReason(b, true), maxBlocked)
+		return phrase.Truncate(blockReason(b), maxBlocked)
 	}
 	if h, held := p.holdOfRelease(release); held && p.newest.Spec.Rollback == nil {
 		end := "; " + p.endOfHold(h)
@@ -92,15 +92,11 @@ func (p *pass) newestBlock() string {
 	return ""
 }
 
-func blockReason(b v1alpha1.VersionBlock, blocked bool) string {
-	switch {
-	case !blocked:
-		return ""
-	case b.Instead != "":
+func blockReason(b v1alpha1.VersionBlock) string {
+	if b.Instead != "" {
 		return fmt.Sprintf("%s (use %s instead)", b.Reason, b.Instead)
-	default:
-		return b.Reason
 	}
+	return b.Reason
 }
 
 // target returns the wanted version as the channel offers it, and why it is that. A blocked version is never returned,
@@ -175,7 +171,7 @@ func (p *pass) clustersOnBlocked() string {
 	for _, version := range slices.Sorted(maps.Keys(running)) {
 		clusters := running[version]
 		fmt.Fprintf(&text, "; %s %s %s, which is blocked (%s): %s", phrase.Count(len(clusters), "cluster"),
-			phrase.Word(len(clusters), "runs", "run"), version, blockReason(p.blocks[version], true),
+			phrase.Word(len(clusters), "runs", "run"), version, blockReason(p.blocks[version]),
 			phrase.First(sorted(clusters), maxNamed))
 	}
 	return text.String()

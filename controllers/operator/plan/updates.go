@@ -74,7 +74,7 @@ func (p *pass) choiceProblem(choice target.Choice, err error) *conditions.Summar
 		if b, blocked := p.blocks[choice.Last.Version]; blocked {
 			s = stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf("%v; the former is blocked: %s; publish a newer "+
 				"version, or roll back by hand as status.packages of the OperatorCatalog describes", err,
-				blockReason(b, true)))
+				blockReason(b)))
 		}
 	case errors.Is(err, catalogs.ErrNoVersion):
 		if b := p.blockedInRange(); b != nil {
@@ -113,7 +113,7 @@ func (p *pass) blockedInRange() *conditions.Summary {
 		}
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf("no version in %q can be rolled out; version %s is "+
 			"blocked: %s; publish a newer version in the range, or write another range into spec.version",
-			p.Operator.Spec.Version, version, blockReason(p.blocks[version], true)))
+			p.Operator.Spec.Version, version, blockReason(p.blocks[version])))
 		return &s
 	}
 	return nil

@@ -78,8 +78,9 @@ func TestScan(t *testing.T) {
 	if diff := cmp.Diff(want, found.Subscription); diff != "" {
 		t.Errorf("Subscription (-want +got):\n%s", diff)
 	}
-	if len(found.CSV.EditedBy) > 0 {
-		t.Errorf("CSV edited by %q, want nobody", found.CSV.EditedBy)
+	if len(found.Subscription.Writers) != 1 || len(found.CSV.EditedBy) > 0 {
+		t.Errorf("Subscription written by %q, want this test alone; CSV edited by %q, want nobody",
+			found.Subscription.Writers, found.CSV.EditedBy)
 	}
 	if len(found.CSV.Owned) == 0 || len(found.CSV.Missing) > 0 || found.CSV.Version != "1.0.0" {
 		t.Errorf("CSV %+v, want version 1.0.0 with its definitions", found.CSV)

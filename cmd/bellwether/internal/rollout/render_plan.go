@@ -210,7 +210,21 @@ func planNotes(in PlanInput) []string {
 	if in.NewPermissions != "" {
 		notes = append(notes, "Warning: "+phrase.OneLine(in.NewPermissions)+".")
 	}
-	var offline, paused []string
+	notes = append(notes, deferredNotes(in, members)...)
+	notes = append(notes, policyNotes(in)...)
+	notes = append(notes, heldNotes(in, members)...)
+	if in.Operator.Spec.Paused {
+		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
+	}
+	if in.Running != nil {
+		notes = append(notes, runningNote(in))
+	}
+	return notes
+}
+
+// deferredNotes name the members that are not reached at first.
+func deferredNotes(in PlanInput, members map[string]bool) []string {
+	var notes, offline, paused []string
 	for i := range in.Clusters {
 		c := &in.Clusters[i]
 		switch {
@@ -230,14 +244,6 @@ func planNotes(in PlanInput) []string {
 	}
 	if len(paused) > 0 {
 		notes = append(notes, fmt.Sprintf("Paused clusters would be deferred: %s.", memberList(paused, false)))
-	}
-	notes = append(notes, policyNotes(in)...)
-	notes = append(notes, heldNotes(in, members)...)
-	if in.Operator.Spec.Paused {
-		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
-	}
-	if in.Running != nil {
-		notes = append(notes, runningNote(in))
 	}
 	return notes
 }
