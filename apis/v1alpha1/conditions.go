@@ -542,6 +542,9 @@ const (
 	// operator for a hub that has lost its objects: JSON, with its ManagedOperator and a
 	// KeptAdmission.
 	AnnotationKept = "bellwether.dev/kept"
+	// AnnotationAdopted holds, on a Subscription that was adopted, what it was before, as
+	// JSON: when it was adopted, for which ManagedOperator, and its spec and labels.
+	AnnotationAdopted = "bellwether.dev/adopted"
 	// AnnotationAgentVersion and the two below are set by the agent on its
 	// Lease; an empty OLM version means that OLM is missing.
 	AnnotationAgentVersion      = "bellwether.dev/agent-version"

@@ -82,7 +82,7 @@ type SourceReference struct {
 // RemovalPolicy says what happens on the fleet cluster when an operator is no
 // longer wanted there.
 //
-// +kubebuilder:validation:Enum=Orphan;Uninstall
+// +kubebuilder:validation:Enum=Orphan;Uninstall;Restore
 type RemovalPolicy string
 
 const (
@@ -91,6 +91,9 @@ const (
 	// RemovalUninstall removes the Subscription, then the CSVs. CRDs and their
 	// objects are kept.
 	RemovalUninstall RemovalPolicy = "Uninstall"
+	// RemovalRestore writes the spec of a Subscription that was adopted back as it
+	// was, and stops managing it. What others did not install stays as with Orphan.
+	RemovalRestore RemovalPolicy = "Restore"
 )
 
 // FleetClusterStatus is what the hub knows of a cluster.

@@ -80,6 +80,13 @@ type ManagedOperatorSpec struct {
 	// +optional
 	Install OperatorInstallation `json:"install,omitempty"`
 
+	// Adopt has operators taken over that others installed with OLM, on the clusters
+	// that are selected: nothing is uninstalled, and no pod restarts. The first rollout
+	// takes them over in the versions that they have, and the next one goes on to the
+	// target. Without it such a cluster is refused, and fails in a rollout.
+	// +optional
+	Adopt *OperatorAdoption `json:"adopt,omitempty"`
+
 	// Strategy says how a change is rolled out.
 	// +optional
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
@@ -239,6 +246,23 @@ type InstallSettings struct {
 	// +optional
 	Config *OperatorConfig `json:"config,omitempty"`
 }
+
+// OperatorAdoption says how operators are taken over that others installed.
+type OperatorAdoption struct {
+	// Accept are reasons of findings that need a decision, as `bellwether fleet scan`
+	// shows them, with which an operator is taken over all the same. What is accepted
+	// stays as it is on the cluster.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=set
+	// +optional
+	Accept []AcceptedFinding `json:"accept,omitempty"`
+}
+
+// AcceptedFinding is the reason of a finding about an operator that others
+// installed, with which it can be taken over if a person accepts that.
+//
+// +kubebuilder:validation:Enum=CSVEdited;CSVFailed;ChannelNotInCatalog;Dependency;GitOps;ScaledToZero;SharedNamespace
+type AcceptedFinding string
 
 // InstallMode is what an operator watches.
 //
@@ -523,7 +547,7 @@ type ManagedOperatorStatus struct {
 	// Adoption is set while the hub has found the operator on clusters where it did not
 	// install it, and waits for a person to resume it. Until then it admits no cluster.
 	// +optional
-	Adoption *OperatorAdoption `json:"adoption,omitempty"`
+	Adoption *OperatorRecovery `json:"adoption,omitempty"`
 
 	// Versions counts clusters by installed version; the 50 most used.
 	// +listType=map
@@ -641,8 +665,8 @@ type RemovalProgress struct {
 	Uninstalling int32 `json:"uninstalling"`
 }
 
-// OperatorAdoption is what the hub found on clusters of an operator.
-type OperatorAdoption struct {
+// OperatorRecovery is what the hub found on clusters of an operator.
+type OperatorRecovery struct {
 	// Request is what spec.resume has to be set to. It changes when a cluster reports a
 	// newer admission than those that were found before.
 	// +kubebuilder:validation:MaxLength=40

@@ -223,6 +223,11 @@ type OperatorInstallStatus struct {
 	// +optional
 	Kept *KeptAdmission `json:"kept,omitempty"`
 
+	// Adopted says what others had installed before the agent took it over; absent where
+	// it took nothing over.
+	// +optional
+	Adopted *AdoptedSubscription `json:"adopted,omitempty"`
+
 	// Installed is the version that is on the cluster, whether it works or not.
 	// +optional
 	Installed *InstalledVersion `json:"installed,omitempty"`
@@ -341,6 +346,33 @@ type InstalledVersion struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Version string `json:"version,omitempty"`
+}
+
+// AdoptedSubscription is a Subscription of OLM as it was before it was adopted. The
+// whole spec is recorded in an annotation of the Subscription.
+type AdoptedSubscription struct {
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Since is when it was adopted.
+	Since metav1.Time `json:"since"`
+	// Bundle is the CSV that was installed then.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Bundle string `json:"bundle,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Channel string `json:"channel,omitempty"`
+	// Source and SourceNamespace name the CatalogSource.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Source string `json:"source,omitempty"`
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	SourceNamespace string `json:"sourceNamespace,omitempty"`
+	// Approval of InstallPlans: Manual or Automatic.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Approval string `json:"approval,omitempty"`
 }
 
 // BundleRoute says how OLM gets a bundle's content.

@@ -163,6 +163,14 @@ type Release struct {
 	// Catalog that holds the bundle and the path to it.
 	Catalog CatalogPin      `json:"catalog"`
 	Install InstallSettings `json:"install"`
+	// Adopt is spec.adopt of the ManagedOperator. Absent: what others installed is
+	// refused.
+	// +optional
+	Adopt *OperatorAdoption `json:"adopt,omitempty"`
+	// AsInstalled takes over what others installed in the version that a cluster
+	// has, and goes no further. Where nothing is installed it installs nothing.
+	// +optional
+	AsInstalled bool `json:"asInstalled,omitempty"`
 }
 
 // CatalogPin is a catalog at one digest.

@@ -194,6 +194,10 @@ type FoundSubscription struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	ConfigNotSupported []string `json:"configNotSupported,omitempty"`
+	// Settings are the values of those that a ManagedOperator can set; absent where they
+	// take more than 4096 bytes as JSON.
+	// +optional
+	Settings *OperatorConfig `json:"settings,omitempty"`
 
 	// InstalledCSV and CurrentCSV are what OLM says in the status: the one that is installed, and the one that the
 	// Subscription is about to have.

@@ -102,7 +102,7 @@ func (p *pass) awaitResume() *conditions.Summary {
 	if highest <= p.resumed() {
 		return nil
 	}
-	adoption := &v1alpha1.OperatorAdoption{Request: p.request(highest), Revision: highest}
+	adoption := &v1alpha1.OperatorRecovery{Request: p.request(highest), Revision: highest}
 	versions := map[string]int32{}
 	for _, i := range p.Installs {
 		if i.Admitted.Adopted > 0 && i.Admitted.Adopted <= highest && !i.Deleting {
