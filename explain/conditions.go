@@ -66,7 +66,7 @@ var failing = []string{v1alpha1.ReasonScaledToZero, v1alpha1.ReasonPodsUnavailab
 // waiting are reasons of an object that goes on only when something else came.
 var waiting = []string{v1alpha1.ReasonPaused, v1alpha1.ReasonClusterPaused, v1alpha1.ReasonGated,
 	v1alpha1.ReasonVerifying, v1alpha1.ReasonNotObserved, v1alpha1.ReasonWaiting,
-	v1alpha1.ReasonAdopted, v1alpha1.ReasonReportPending,
+	v1alpha1.ReasonRecovered, v1alpha1.ReasonReportPending,
 	v1alpha1.ReasonNotAdmitted, v1alpha1.ReasonDeleting, v1alpha1.ReasonNotUpgradeable, v1alpha1.ReasonSuperseded,
 	v1alpha1.ReasonNoClusters, v1alpha1.ReasonTooManyDeferred, v1alpha1.ReasonNeverJoined,
 	v1alpha1.ReasonWindowClosed, v1alpha1.ReasonClusterBusy, v1alpha1.ReasonVetoed, v1alpha1.ReasonDependencyNotMet,

@@ -43,7 +43,7 @@ func (p *pass) isIgnored(h Hold) bool {
 	case v1alpha1.ReasonWindowClosed:
 		return p.isBack() || p.in.Rollout.Spec.WindowOverride != nil
 	case v1alpha1.ReasonClusterBusy, v1alpha1.ReasonVetoed, v1alpha1.ReasonClusterNotWritable,
-		v1alpha1.ReasonAdopted, v1alpha1.ReasonReportPending, v1alpha1.ReasonAccessNotPermitted,
+		v1alpha1.ReasonRecovered, v1alpha1.ReasonReportPending, v1alpha1.ReasonAccessNotPermitted,
 		v1alpha1.ReasonFrozen:
 		return false
 	default:

@@ -94,13 +94,13 @@ func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
 			RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt,
 		}
 		install.Previous = a.PreviousRelease()
-		if a.Adopted {
-			install.Adopted = a.Revision
+		if a.Recovered {
+			install.Recovered = a.Revision
 		}
 	}
 	// An agent with an old view of the install may report what the hub knows.
 	if kept := o.Status.Kept; kept != nil && !o.Spec.Admission.Covers(kept.Admission) {
-		install.Adopted, install.Unreported = kept.Admission.Revision, true
+		install.Recovered, install.Unreported = kept.Admission.Revision, true
 	}
 	if o.Status.Installed != nil {
 		install.Bundle = o.Status.Installed.Bundle
@@ -112,13 +112,13 @@ func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
 // maxAhead is more rollouts than an operator ever has.
 const maxAhead = 1_000_000
 
-// LastAdoptable is the highest revision of an admission found on a cluster that a hub goes on from. An agent can report
+// LastRecoverable is the highest revision of an admission found on a cluster that a hub goes on from. An agent can report
 // any: a million more than people have agreed to, and than another cluster keeps, no hub has given out.
-func LastAdoptable(installs []Install, resumed int64) int64 {
+func LastRecoverable(installs []Install, resumed int64) int64 {
 	var highest, second int64
 	for _, i := range installs {
-		if !i.Deleting && i.Adopted > second {
-			highest, second = max(highest, i.Adopted), min(highest, i.Adopted)
+		if !i.Deleting && i.Recovered > second {
+			highest, second = max(highest, i.Recovered), min(highest, i.Recovered)
 		}
 	}
 	return max(resumed, second) + maxAhead

@@ -151,11 +151,11 @@ type Install struct {
 	// Ready says that the agent reports the install Ready, with this very spec.
 	Ready bool
 	// Unreported says that it is not known what the cluster keeps of the operator: its
-	// agent has not reported on the install yet, or the hub has not adopted that yet.
+	// agent has not reported on the install yet, or the hub has not recovered that yet.
 	Unreported bool
-	// Adopted is the revision of an admission that was found on the cluster, which no
+	// Recovered is the revision of an admission that was found on the cluster, which no
 	// rollout of this hub gave; 0 where there is none.
-	Adopted int64
+	Recovered int64
 	// Jobs are those that the cluster was asked to run, by name.
 	Jobs map[string]Job
 	// Stalled says that the agent reports terminal trouble with this very spec.

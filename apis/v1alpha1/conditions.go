@@ -308,9 +308,9 @@ const (
 
 	// ReasonNotAdmitted says that no rollout has admitted the install yet.
 	ReasonNotAdmitted = "NotAdmitted"
-	// ReasonAdopted says that the hub found the operator on clusters where it did not
+	// ReasonRecovered says that the hub found the operator on clusters where it did not
 	// install it, and that a person has to resume it.
-	ReasonAdopted = "Adopted"
+	ReasonRecovered = "Recovered"
 	// ReasonReportPending says that it is not known yet what the cluster runs, because its
 	// agent has not reported that.
 	ReasonReportPending = "ReportPending"

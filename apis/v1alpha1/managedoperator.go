@@ -144,7 +144,7 @@ type ManagedOperatorSpec struct {
 	// +optional
 	Holds []VersionHold `json:"holds,omitempty"`
 
-	// Resume is the value of status.adoption.request, once a person has agreed that the
+	// Resume is the value of status.recovery.request, once a person has agreed that the
 	// hub goes on with an operator that it found on clusters.
 	// +kubebuilder:validation:MaxLength=40
 	// +optional
@@ -544,10 +544,10 @@ type ManagedOperatorStatus struct {
 	// +optional
 	Removal *RemovalProgress `json:"removal,omitempty"`
 
-	// Adoption is set while the hub has found the operator on clusters where it did not
+	// Recovery is set while the hub has found the operator on clusters where it did not
 	// install it, and waits for a person to resume it. Until then it admits no cluster.
 	// +optional
-	Adoption *OperatorRecovery `json:"adoption,omitempty"`
+	Recovery *OperatorRecovery `json:"recovery,omitempty"`
 
 	// Versions counts clusters by installed version; the 50 most used.
 	// +listType=map

@@ -152,10 +152,10 @@ type Admission struct {
 	// +optional
 	Previous *PreviousRelease `json:"previous,omitempty"`
 
-	// Adopted says that the hub found the admission on the cluster. It was given by an
+	// Recovered says that the hub found the admission on the cluster. It was given by an
 	// OperatorRollout that this hub does not have.
 	// +optional
-	Adopted bool `json:"adopted,omitempty"`
+	Recovered bool `json:"recovered,omitempty"`
 }
 
 // KeptAdmission is what a cluster keeps of an operator that runs on it: the admission
@@ -218,8 +218,8 @@ type OperatorInstallStatus struct {
 	ObservedRevision int64 `json:"observedRevision,omitempty"`
 
 	// Kept is what the cluster keeps of the operator, where that is newer than
-	// spec.admission or there is none: the hub, or its etcd, was lost. The hub adopts
-	// it.
+	// spec.admission or there is none: the hub, or its etcd, was lost. The hub goes
+	// on from it.
 	// +optional
 	Kept *KeptAdmission `json:"kept,omitempty"`
 

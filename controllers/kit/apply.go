@@ -22,7 +22,7 @@ import (
 // docs/architecture.md.
 const (
 	// RolloutManager owns an OperatorInstall's identity, labels and admission. The operator
-	// controller writes as this manager the admissions that it adopts.
+	// controller writes as this manager the admissions that it recovers.
 	RolloutManager = client.FieldOwner("bellwether-rollout")
 	// OperatorManager owns spec.blocks and spec.holds of OperatorInstalls, spec.holds of
 	// ManagedOperators together with people, and spec.blocked and spec.abort (where

@@ -62,8 +62,8 @@ type Reconciler struct {
 // Reconcile brings the PodMonitors of one operator to what its install asks.
 // It leaves the install itself alone.
 func (r *Reconciler) Reconcile(ctx context.Context, oi *v1alpha1.OperatorInstall) (ctrl.Result, error) {
-	// A hub that adopts an install does not say at once what is to be monitored.
-	if a := oi.Spec.Admission; a == nil || a.Adopted && oi.Spec.Monitor == nil {
+	// A hub that recovers an install does not say at once what is to be monitored.
+	if a := oi.Spec.Admission; a == nil || a.Recovered && oi.Spec.Monitor == nil {
 		return ctrl.Result{}, nil
 	}
 	in, err := r.observe(ctx, oi)

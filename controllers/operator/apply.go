@@ -33,7 +33,7 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 	if err := r.hold(ctx, in.Operator, next); err != nil {
 		return nil, fmt.Errorf("hold: %w", err)
 	}
-	installErr = r.adopt(ctx, next)
+	installErr = r.recover(ctx, next)
 	if err := r.block(ctx, in, next); err != nil {
 		return installErr, err
 	}

@@ -244,7 +244,7 @@ func (r *Reconciler) admit(ctx context.Context, p *admitting, a rollouts.Action,
 		stamp.Attempt >= a.Attempt {
 		return nil
 	}
-	if seen := rollouts.ObserveInstall(install); seen.Unreported || holds.IsAdopted(seen, ro.Spec.Resumed) {
+	if seen := rollouts.ObserveInstall(install); seen.Unreported || holds.IsRecovered(seen, ro.Spec.Resumed) {
 		return nil // the next pass sees what the agent has reported meanwhile
 	}
 	if busy, err := r.isBusy(ctx, p, a.Cluster); busy || err != nil {

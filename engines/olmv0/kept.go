@@ -29,7 +29,7 @@ type record struct {
 func recordOf(install *v1alpha1.OperatorInstall) record {
 	r := record{Operator: install.Spec.Operator}
 	r.Admission, r.Holds = *install.Spec.Admission.DeepCopy(), install.Spec.Holds
-	r.Admission.Adopted = false // that says something about a hub, not about the cluster
+	r.Admission.Recovered = false // that says something about a hub, not about the cluster
 	return r
 }
 

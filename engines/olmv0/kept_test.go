@@ -16,12 +16,12 @@ import (
 )
 
 // TestWhatIsKept writes a record and reads it again. It is outdated by another admission
-// and by other holds, but not by being adopted.
+// and by other holds, but not by being recovered.
 func TestWhatIsKept(t *testing.T) {
 	install := &v1alpha1.OperatorInstall{Spec: v1alpha1.OperatorInstallSpec{
 		Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"},
 		Admission: &v1alpha1.Admission{Rollout: "echo-3", RolloutUID: "uid", Revision: 3, Wave: "rest", Hash: "hash",
-			AdmittedAt: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), Adopted: true,
+			AdmittedAt: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), Recovered: true,
 			Release:  v1alpha1.Release{Package: "echo", Version: "1.1.0"},
 			Rollback: &v1alpha1.AdmissionRollback{}, Previous: &v1alpha1.PreviousRelease{Version: "1.0.0"}},
 		Holds: []v1alpha1.VersionHold{{Version: "1.2.0", Reason: "it loses data"}},
@@ -34,7 +34,7 @@ func TestWhatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := readRecord(rendered)
-	if read == nil || read.Operator != install.Spec.Operator || read.Admission.Adopted {
+	if read == nil || read.Operator != install.Spec.Operator || read.Admission.Recovered {
 		t.Fatalf("%+v", read)
 	}
 	if diff := cmp.Diff(install.Spec.Holds, read.Holds); diff != "" {
@@ -48,7 +48,7 @@ func TestWhatIsKept(t *testing.T) {
 		return observed.Outdated
 	}
 	if outdated(func(*v1alpha1.OperatorInstallSpec) {}) ||
-		outdated(func(s *v1alpha1.OperatorInstallSpec) { s.Admission.Adopted = false }) {
+		outdated(func(s *v1alpha1.OperatorInstallSpec) { s.Admission.Recovered = false }) {
 		t.Error("the record is outdated at once")
 	}
 	if !outdated(func(s *v1alpha1.OperatorInstallSpec) { s.Admission.Revision++ }) ||

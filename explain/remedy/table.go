@@ -443,7 +443,7 @@ func cluster() []Remedy {
 		{Reason: v1alpha1.ReasonNotAdmitted, Means: "No rollout has admitted this cluster yet.", Do: []Action{
 			run("Show what the rollout waits for", "bellwether rollout get OPERATOR")},
 			Next: "The rollout admits the cluster when its wave has come."},
-		{Reason: v1alpha1.ReasonAdopted, Means: "The hub found the operator on clusters, admitted by rollouts that " +
+		{Reason: v1alpha1.ReasonRecovered, Means: "The hub found the operator on clusters, admitted by rollouts that " +
 			"it does not have: it was made anew, or restored from an old backup. It admits no cluster.", Do: []Action{
 			run("Check that all clusters have joined again", "bellwether fleet list"),
 			run("Look at what runs where", "bellwether operator get OPERATOR"),

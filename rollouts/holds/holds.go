@@ -53,7 +53,7 @@ type Input struct {
 func Set(in Input, clusters []rollouts.Cluster) {
 	set := windows.Read(in.Windows, in.Now)
 	installs := byCluster(in.Installs)
-	adopted := adoption(in)
+	recovered := recovery(in)
 	for i := range clusters {
 		c := &clusters[i]
 		c.Holds, c.OpenUntil = nil, time.Time{}
@@ -61,7 +61,7 @@ func Set(in Input, clusters []rollouts.Cluster) {
 		if f != nil {
 			c.Freeze(f.CreationTimestamp.Time) // the status may not say it yet
 		}
-		c.Holds = add(c.Holds, frozen(f, *c), notPermitted(in.Access, *c), adopted,
+		c.Holds = add(c.Holds, frozen(f, *c), notPermitted(in.Access, *c), recovered,
 			unreported(installs, c.Name))
 		if veto.Covers(c.Veto, in.Operator) {
 			c.Holds = append(c.Holds, rollouts.Hold{

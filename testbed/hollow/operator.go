@@ -73,7 +73,7 @@ func (o *operator) apply(install *v1alpha1.OperatorInstall, offer plan.Offer, a 
 	o.versions = offer.Versions
 	if admission := install.Spec.Admission; admission != nil {
 		o.kept = &v1alpha1.KeptAdmission{Admission: *admission.DeepCopy(), Holds: install.Spec.Holds}
-		o.kept.Admission.Adopted = false // that says something about a hub, not about the cluster
+		o.kept.Admission.Recovered = false // that says something about a hub, not about the cluster
 	}
 	switch a.Verb {
 	case plan.Serve:

@@ -11,7 +11,7 @@ import (
 // setBackup passes the backup policy on. It is not part of the release, so that a
 // change of it installs nothing.
 func (p *pass) setBackup() {
-	if len(p.decision.Adopt)+len(p.decision.SetBlocks)+len(p.decision.SetDrift) > 0 {
+	if len(p.decision.Recover)+len(p.decision.SetBlocks)+len(p.decision.SetDrift) > 0 {
 		return // the next pass does it, since each write needs the object as it is then
 	}
 	for _, i := range p.Installs {

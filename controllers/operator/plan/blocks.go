@@ -60,7 +60,7 @@ func (p *pass) block() {
 			p.decision.Block = &Block{Rollout: p.newest.Name, Reason: reason}
 		}
 	}
-	if len(p.decision.Adopt) > 0 {
+	if len(p.decision.Recover) > 0 {
 		return // the next pass does it, since each write needs the object as it is then
 	}
 	list := withHeld(blocks.ForInstalls(p.Catalog, p.Package, p.Operator.Spec.Package), target.Held(p.Operator))

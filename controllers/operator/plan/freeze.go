@@ -14,7 +14,7 @@ import (
 func (p *pass) isFrozen(i Install) bool { return freeze.Of(p.Freezes, i.Cluster) != nil }
 
 // spareFrozen takes removals from clusters under a FleetFreeze out of the decision, but notes that one is agreed to.
-// Admission there is held back by rollouts, and nothing is adopted.
+// Admission there is held back by rollouts, and nothing is recovered.
 func (p *pass) spareFrozen() {
 	frozen := map[string]bool{} // by namespace
 	for _, i := range p.Installs {

@@ -20,7 +20,7 @@ func freezes(clusters ...string) []v1alpha1.FleetFreeze {
 		Spec: v1alpha1.FleetFreezeSpec{Clusters: clusters, Reason: "the registry is hostile"}}}
 }
 
-// TestFrozenOperator: nothing is adopted on clusters under a FleetFreeze, and nothing is removed from them. Others go
+// TestFrozenOperator: nothing is recovered on clusters under a FleetFreeze, and nothing is removed from them. Others go
 // on.
 func TestFrozenOperator(t *testing.T) {
 	for name, in := range map[string]plan.Input{
@@ -40,7 +40,7 @@ func TestFrozenOperator(t *testing.T) {
 		"found": func() plan.Input {
 			in := found(t, 7)
 			in.Installs[1].Kept = kept(in, 7)
-			in.Installs[1].Admitted.Adopted = 7
+			in.Installs[1].Admitted.Recovered = 7
 			return in
 		}(),
 	} {
@@ -48,7 +48,7 @@ func TestFrozenOperator(t *testing.T) {
 			for _, s := range d.Removals {
 				namespaces = append(namespaces, s.Namespace)
 			}
-			for _, a := range d.Adopt {
+			for _, a := range d.Recover {
 				namespaces = append(namespaces, a.Key.Namespace)
 			}
 			return namespaces

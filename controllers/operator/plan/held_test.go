@@ -178,7 +178,7 @@ func (h *settingsHistory) loseHub() {
 		h.Installs[i].Kept = &v1alpha1.KeptAdmission{Holds: kept, Admission: v1alpha1.Admission{Rollout: "lost",
 			RolloutUID: "lost", Revision: revision, Hash: release.Hash(), Release: release}}
 		h.Installs[i].Holds, h.Installs[i].Revision, h.Installs[i].Rollout = nil, 0, ""
-		h.Installs[i].Admitted = rollouts.Install{Cluster: h.Installs[i].Cluster, Adopted: revision}
+		h.Installs[i].Admitted = rollouts.Install{Cluster: h.Installs[i].Cluster, Recovered: revision}
 	}
 	h.Rollouts = nil
 }
@@ -188,7 +188,7 @@ func (h *settingsHistory) lookTwice(seen map[string]int) {
 	for range 8 {
 		known := len(h.Rollouts)
 		d := h.apply(plan.Next(h.Input))
-		for _, a := range d.Adopt {
+		for _, a := range d.Recover {
 			for i := range h.Installs {
 				if h.Installs[i].Namespace == a.Key.Namespace {
 					h.Installs[i].Kept, h.Installs[i].Revision = nil, a.Admission.Revision
@@ -196,10 +196,10 @@ func (h *settingsHistory) lookTwice(seen map[string]int) {
 				}
 			}
 		}
-		if a := d.Status.Adoption; a != nil && len(d.Adopt) == 0 && d.Holds == nil {
+		if a := d.Status.Recovery; a != nil && len(d.Recover) == 0 && d.Holds == nil {
 			h.Operator.Spec.Resume = a.Request
 		}
-		if d.Create == nil && len(h.Rollouts) == known && d.Holds == nil && d.Status.Adoption == nil {
+		if d.Create == nil && len(h.Rollouts) == known && d.Holds == nil && d.Status.Recovery == nil {
 			h.checkHeld(d, seen)
 			return
 		}
@@ -328,7 +328,7 @@ func TestAgentsCannotDisplaceHoldsOfSettings(t *testing.T) {
 	}
 	next := plan.Next(in)
 	if next.Holds == nil {
-		t.Fatal("no hold is adopted")
+		t.Fatal("no hold is recovered")
 	}
 	if diff := cmp.Diff([]v1alpha1.VersionHold{honest, forged}, *next.Holds); diff != "" {
 		t.Errorf("holds (-want +got):\n%s", diff)
@@ -340,7 +340,7 @@ func TestAgentsCannotDisplaceHoldsOfSettings(t *testing.T) {
 		}
 	}
 	if next := plan.Next(in); next.Holds != nil {
-		t.Errorf("the same hold is adopted twice: %+v", *next.Holds)
+		t.Errorf("the same hold is recovered twice: %+v", *next.Holds)
 	}
 }
 

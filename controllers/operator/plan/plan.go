@@ -104,9 +104,9 @@ type Decision struct {
 	AddFinalizer bool
 	// Holds are the versions that are to be held; nil where spec.holds is right.
 	Holds *[]v1alpha1.VersionHold
-	// Adopt are the OperatorInstalls that get the admission that their cluster keeps.
-	Adopt []Adoption
-	Block *Block
+	// Recover are the OperatorInstalls that get the admission that their cluster keeps.
+	Recover []Recovery
+	Block   *Block
 	// SetBlocks names the OperatorInstalls whose blocks are not Blocks yet, or whose holds
 	// are not those of the spec.
 	SetBlocks []types.NamespacedName
@@ -145,9 +145,9 @@ type Decision struct {
 //	                                          ├─ differs, Supersede ───────────▶ end the running one, next rollout
 //	                                          └─ differs, Finish ──────────────▶ wait
 //	the newest one ended RolledBack ─▶ version held, rollback ─▶ wait for it to end
-//	found on clusters, not resumed ─▶ admission and holds adopted ─▶ wait for a person
+//	found on clusters, not resumed ─▶ admission and holds recovered ─▶ wait for a person
 //	blocks ─▶ written for the agents and for the newest rollout, whatever else is decided
-//	frozen ─▶ nothing is adopted or removed there
+//	frozen ─▶ nothing is recovered or removed there
 //	deleted ─▶ rollouts deleted ─▶ installs removed by policy ─▶ gone
 func Next(in Input) Decision {
 	p := newPass(in)
@@ -164,7 +164,7 @@ func (p *pass) decide() {
 		return
 	}
 	p.decision.AddFinalizer = !hasFinalizer(p.Operator)
-	p.adopt()
+	p.recover()
 	p.block()
 	p.setDrift()
 	p.setBackup()
@@ -190,8 +190,8 @@ type pass struct {
 	known    map[string]rollouts.Cluster
 	byName   map[string]Install // by cluster
 	newest   *v1alpha1.OperatorRollout
-	// lastAdoptable is the highest revision of an admission found on a cluster that the hub goes on from.
-	lastAdoptable int64
+	// lastRecoverable is the highest revision of an admission found on a cluster that the hub goes on from.
+	lastRecoverable int64
 	// offered is the package without its blocked versions; nil if it was not
 	// read or nothing is left.
 	offered *catalogs.Package
@@ -245,7 +245,7 @@ func newPass(in Input) *pass {
 	for i := range in.Installs {
 		admitted[i] = in.Installs[i].Admitted
 	}
-	p.lastAdoptable = rollouts.LastAdoptable(admitted, p.resumed())
+	p.lastRecoverable = rollouts.LastRecoverable(admitted, p.resumed())
 	p.readBlocks()
 	return p
 }
@@ -253,7 +253,7 @@ func newPass(in Input) *pass {
 // setDrift passes the drift policy on. It is not part of the release, so that a
 // change of it installs nothing.
 func (p *pass) setDrift() {
-	if len(p.decision.Adopt)+len(p.decision.SetBlocks) > 0 {
+	if len(p.decision.Recover)+len(p.decision.SetBlocks) > 0 {
 		return // the next pass does it, since each write needs the object as it is then
 	}
 	want := DriftPolicy(p.Operator.Spec.Install.Drift)

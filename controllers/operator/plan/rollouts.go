@@ -100,9 +100,9 @@ func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 
 // nextRevision returns a revision higher than any that the hub gave out, even if rollouts were deleted: agents ignore
 // lower ones. What an agent says that it has acted on counts for one more, so that no agent decides it: an agent that
-// has acted on more than that keeps an admission that the hub does not know of, and the hub adopts it.
+// has acted on more than that keeps an admission that the hub does not know of, and the hub recovers it.
 func (p *pass) nextRevision() int64 {
-	highest := p.resumed() // the clusters that have it may not be adopted yet
+	highest := p.resumed() // the clusters that have it may not be recovered yet
 	if p.Operator.Status.Rollout != nil {
 		highest = max(highest, p.Operator.Status.Rollout.Revision)
 	}

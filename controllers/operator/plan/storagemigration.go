@@ -14,7 +14,7 @@ import (
 // stored anew. It is not part of the release, so that a change of it installs
 // nothing.
 func (p *pass) setStorageMigration() {
-	if len(p.decision.Adopt)+len(p.decision.SetBlocks)+len(p.decision.SetDrift)+
+	if len(p.decision.Recover)+len(p.decision.SetBlocks)+len(p.decision.SetDrift)+
 		len(p.decision.SetBackup) > 0 {
 		return // the next pass does it, since each write needs the object as it is then
 	}

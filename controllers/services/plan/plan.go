@@ -38,7 +38,7 @@ type Step struct {
 // rollout has admitted have none. Probes are made once the admitted release has
 // succeeded: until then there may be nothing that could answer, and installing
 // an operator would cost the budget of its first month. From then on they stay,
-// whatever becomes of the operator. They also stay while the hub has adopted the
+// whatever becomes of the operator. They also stay while the hub has recovered the
 // install and does not name any services yet.
 func Steps(install *v1alpha1.OperatorInstall, made []v1alpha1.EndpointProbe) []Step {
 	if isUndecided(install) {
@@ -76,7 +76,7 @@ func Steps(install *v1alpha1.OperatorInstall, made []v1alpha1.EndpointProbe) []S
 
 func isUndecided(install *v1alpha1.OperatorInstall) bool {
 	return install != nil && install.DeletionTimestamp.IsZero() && install.Spec.Admission != nil &&
-		install.Spec.Admission.Adopted && len(install.Spec.Services) == 0
+		install.Spec.Admission.Recovered && len(install.Spec.Services) == 0
 }
 
 // Defaults of the API, for what no API server filled in.

@@ -120,16 +120,16 @@ func TestProbeOfAService(t *testing.T) {
 	}
 }
 
-// TestAdoptedStays: a hub that adopts an install names its services only later.
-func TestAdoptedStays(t *testing.T) {
+// TestRecoveredStays: a hub that recovers an install names its services only later.
+func TestRecoveredStays(t *testing.T) {
 	made := carry(Steps(install(v1alpha1.ProbedService{Name: "web", Port: 8080}), nil), nil)
-	adopted := install()
-	adopted.Spec.Admission.Adopted = true
-	if steps := Steps(adopted, made); len(made) != 1 || len(steps) != 0 {
+	recovered := install()
+	recovered.Spec.Admission.Recovered = true
+	if steps := Steps(recovered, made); len(made) != 1 || len(steps) != 0 {
 		t.Errorf("of %d: %v", len(made), tell(steps))
 	}
-	adopted.Spec.Admission.Adopted = false
-	if steps := Steps(adopted, made); len(steps) != 1 {
+	recovered.Spec.Admission.Recovered = false
+	if steps := Steps(recovered, made); len(steps) != 1 {
 		t.Errorf("once it is admitted: %v", tell(steps))
 	}
 }

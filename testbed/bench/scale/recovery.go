@@ -25,16 +25,16 @@ type RecoveryOptions struct {
 	Seed                uint64
 }
 
-// recovery is what followed the start of a new hub. joined and adopted are counted from that start, resumed from the
+// recovery is what followed the start of a new hub. joined and recovered are counted from that start, resumed from the
 // moment at which all operators were resumed.
 type recovery struct {
-	joined, adopted, resumed time.Duration
+	joined, recovered, resumed time.Duration
 	// installations are those that the recovery caused on clusters.
 	installations int
 }
 
 // MeasureRecovery loses a hub with its API server and all that it had, and measures how long a new one takes, to which
-// the same manifests are applied and the same clusters join, until it has adopted everything and goes on.
+// the same manifests are applied and the same clusters join, until it has recovered everything and goes on.
 func MeasureRecovery(ctx context.Context, out io.Writer, o RecoveryOptions) (figure.Section, error) {
 	section := figure.Section{Key: "scale-recovery", Title: "The recovery of a lost hub"}
 	s := setup{clusters: o.Clusters, operators: o.Operators,
@@ -50,12 +50,12 @@ func MeasureRecovery(ctx context.Context, out io.Writer, o RecoveryOptions) (fig
 	if err != nil {
 		return section, err
 	}
-	l.say("recovery: all joined after %s, all adopted after %s, resumed to the end of the rollouts %s, %d "+
-		"installations", r.joined, r.adopted, r.resumed, r.installations)
+	l.say("recovery: all joined after %s, all recovered after %s, resumed to the end of the rollouts %s, %d "+
+		"installations", r.joined, r.recovered, r.resumed, r.installations)
 	name := size{o.Clusters, o.Operators}.String()
 	section.Rows = []figure.Row{
 		{Name: name + ", a new hub started, until all clusters have joined", Ours: figure.Duration(r.joined), Runs: 1},
-		{Name: name + ", a new hub started, until all is adopted", Ours: figure.Duration(r.adopted), Runs: 1},
+		{Name: name + ", a new hub started, until all is recovered", Ours: figure.Duration(r.recovered), Runs: 1},
 		{Name: name + ", all resumed, until the rollouts have succeeded", Ours: figure.Duration(r.resumed), Runs: 1},
 		{Name: name + ", installations on clusters meanwhile", Ours: figure.Count(r.installations),
 			Promise: figure.Below(figure.Count(1)), Runs: 1},
@@ -63,7 +63,7 @@ func MeasureRecovery(ctx context.Context, out io.Writer, o RecoveryOptions) (fig
 	section.Detail = "The hub, its API server and etcd are killed, and new ones started with an empty etcd. " +
 		"FleetClusters, the catalog and ManagedOperators are applied again, as from Git, by a program, and all " +
 		"agents join at once: what people take for that is not in the times. The agents report what their clusters " +
-		"keep, the hub adopts it and admits nothing until each operator is resumed."
+		"keep, the hub recovers it and admits nothing until each operator is resumed."
 	return section, nil
 }
 
@@ -92,10 +92,10 @@ func (l *lab) loseAndRecover(ctx context.Context, s setup) (recovery, error) {
 			return r, err
 		}
 	}
-	if err := l.untilAdopted(ctx, s); err != nil {
+	if err := l.untilRecovered(ctx, s); err != nil {
 		return r, err
 	}
-	r.adopted = time.Since(began)
+	r.recovered = time.Since(began)
 	began = time.Now()
 	if err := l.resume(ctx); err != nil {
 		return r, err
@@ -116,8 +116,8 @@ func (l *lab) lose(ctx context.Context) error {
 	return nil
 }
 
-// untilAdopted waits until each operator was found on all clusters, and their OperatorInstalls have what they keep.
-func (l *lab) untilAdopted(ctx context.Context, s setup) error {
+// untilRecovered waits until each operator was found on all clusters, and their OperatorInstalls have what they keep.
+func (l *lab) untilRecovered(ctx context.Context, s setup) error {
 	return poll.Until(ctx, lookIdle, func() error {
 		var operators v1alpha1.ManagedOperatorList
 		if err := l.List(ctx, &operators, client.InNamespace(stage.Namespace)); err != nil {
@@ -125,12 +125,12 @@ func (l *lab) untilAdopted(ctx context.Context, s setup) error {
 		}
 		found := 0
 		for _, o := range operators.Items {
-			if o.Status.Adoption != nil {
-				found += int(o.Status.Adoption.Clusters)
+			if o.Status.Recovery != nil {
+				found += int(o.Status.Recovery.Clusters)
 			}
 		}
 		if all := s.clusters * s.operators; found < all {
-			return fmt.Errorf("%d of %d installs are adopted", found, all)
+			return fmt.Errorf("%d of %d installs are recovered", found, all)
 		}
 		return nil
 	})
@@ -145,7 +145,7 @@ func (l *lab) resume(ctx context.Context) error {
 	for i := range operators.Items {
 		o := &operators.Items[i]
 		patch := client.MergeFrom(o.DeepCopy())
-		o.Spec.Resume = o.Status.Adoption.Request
+		o.Spec.Resume = o.Status.Recovery.Request
 		if err := l.Patch(ctx, o, patch); err != nil {
 			return fmt.Errorf("resume %s: %w", o.Name, err)
 		}

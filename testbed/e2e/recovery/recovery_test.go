@@ -337,7 +337,7 @@ func (f *fixture) settle(image string) {
 	})
 }
 
-// TestLostHub throws the hub away, its etcd too, and makes another one from the manifests. The new one adopts what
+// TestLostHub throws the hub away, its etcd too, and makes another one from the manifests. The new one recovers what
 // runs, changes nothing on any cluster, admits nothing before a person resumes the operator, and still holds the
 // version that was rolled back on the hub before.
 func TestLostHub(t *testing.T) {
@@ -362,9 +362,9 @@ func TestLostHub(t *testing.T) {
 	}
 	f.joinAll()
 	joined := time.Now()
-	f.says(v1alpha1.ReasonAdopted, "found on 2 clusters", "bellwether operator resume echo", "1.2.0")
+	f.says(v1alpha1.ReasonRecovered, "found on 2 clusters", "bellwether operator resume echo", "1.2.0")
 	f.runs("1.1.0", "1.0.0")
-	t.Logf("adopted %s after the new hub's API server was there, %s after the last cluster had joined",
+	t.Logf("recovered %s after the new hub's API server was there, %s after the last cluster had joined",
 		time.Since(lost).Round(time.Second), time.Since(joined).Round(100*time.Millisecond))
 
 	f.heldBack()
@@ -392,7 +392,7 @@ func TestLostHub(t *testing.T) {
 	}
 }
 
-// heldBack waits until the new hub's rollout goes no further: it holds clusters back because of the adoption, or is
+// heldBack waits until the new hub's rollout goes no further: it holds clusters back because of the recovery, or is
 // halted, because the version that it began with before any cluster had joined turned out to be held.
 func (f *fixture) heldBack() {
 	f.t.Helper()
@@ -411,10 +411,10 @@ func (f *fixture) heldBack() {
 				return ro.Spec.Release.Version == "1.2.0" && strings.Contains(ro.Spec.Blocked, "it was rolled back")
 			}
 			return slices.ContainsFunc(ro.Status.HeldBack, func(g v1alpha1.HeldBackClusters) bool {
-				return g.Reason == v1alpha1.ReasonAdopted
+				return g.Reason == v1alpha1.ReasonRecovered
 			})
 		}) {
-			return errors.New("no rollout holds a cluster back because of the adoption or of the hold")
+			return errors.New("no rollout holds a cluster back because of the recovery or of the hold")
 		}
 		return nil
 	})
@@ -426,7 +426,7 @@ func (f *fixture) sameAdmission(before *v1alpha1.OperatorInstall) {
 	after, err := f.install(f.t.Context(), before.Spec.Cluster)
 	f.must(err)
 	want := before.Spec.Admission.DeepCopy()
-	want.Adopted = true
+	want.Recovered = true
 	if diff := cmp.Diff(want, after.Spec.Admission); diff != "" {
 		f.t.Errorf("admission of %s (-lost hub +new hub):\n%s", before.Spec.Cluster, diff)
 	}
@@ -442,11 +442,11 @@ func (f *fixture) neverHad(cluster, csv string) {
 	f.must(err)
 	var plans operatorsv1alpha1.InstallPlanList
 	f.must(c.List(f.t.Context(), &plans, client.InNamespace(name)))
-	adopted, err := f.install(f.t.Context(), cluster)
+	recovered, err := f.install(f.t.Context(), cluster)
 	f.must(err)
 	for _, p := range plans.Items {
 		if slices.Contains(p.Spec.ClusterServiceVersionNames, csv) &&
-			p.CreationTimestamp.After(adopted.CreationTimestamp.Time) {
+			p.CreationTimestamp.After(recovered.CreationTimestamp.Time) {
 			f.t.Errorf("%s has InstallPlan %s for %s", cluster, p.Name, csv)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // TestRestoredHub puts the hub's etcd back to what it was before an upgrade, as a restore from yesterday's backup
-// does. The clusters keep what they run since. The hub believes their agents again, adopts what runs, and admits
+// does. The clusters keep what they run since. The hub believes their agents again, recovers what runs, and admits
 // nothing before a person resumes the operator. Access that was revoked since is good again, and can be revoked
 // again.
 func TestRestoredHub(t *testing.T) {
@@ -55,8 +55,8 @@ func TestRestoredHub(t *testing.T) {
 		f.believed(m.Name, restored)
 	}
 	t.Logf("agents are believed again %s after the restore", time.Since(restored).Round(time.Second))
-	f.says(v1alpha1.ReasonAdopted, "found on 2 clusters", "bellwether operator resume echo")
-	t.Logf("what runs is adopted %s after the restore", time.Since(restored).Round(time.Second))
+	f.says(v1alpha1.ReasonRecovered, "found on 2 clusters", "bellwether operator resume echo")
+	t.Logf("what runs is recovered %s after the restore", time.Since(restored).Round(time.Second))
 	f.runs("1.1.0", "1.1.0")
 	if diff := cmp.Diff(clusters, f.state()); diff != "" {
 		t.Errorf("the clusters were changed (-before +after):\n%s", diff)

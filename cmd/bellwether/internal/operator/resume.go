@@ -21,7 +21,7 @@ import (
 const resumeLong = `Go on with an operator that the hub found on clusters.
 
 A hub that was made anew, or restored from an old backup, finds operators on clusters that it
-did not admit there. It changes nothing: the operator has the reason Adopted, and no cluster is
+did not admit there. It changes nothing: the operator has the reason Recovered, and no cluster is
 admitted. Look at what was found with operator get, and wait until all clusters have joined. The
 hub then rolls out what the ManagedOperator asks for, wave by wave. Versions that were held stay
 held.
@@ -61,7 +61,7 @@ func (a *app) resumeNamed(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if o.Status.Adoption == nil {
+	if o.Status.Recovery == nil {
 		return fmt.Errorf("operator %s does not wait to be resumed", name)
 	}
 	return a.resume(ctx, h, o)
@@ -82,7 +82,7 @@ func (a *app) resumeAll(ctx context.Context, everywhere bool) error {
 	}
 	resumed, failed := 0, []error{}
 	for i := range list.Items {
-		if list.Items[i].Status.Adoption == nil {
+		if list.Items[i].Status.Recovery == nil {
 			continue
 		}
 		if err := a.resume(ctx, h, &list.Items[i]); err != nil {
@@ -101,11 +101,11 @@ func (a *app) resumeAll(ctx context.Context, everywhere bool) error {
 // precondition: nobody agrees to more than they could have seen.
 func (a *app) resume(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator) error {
 	before := o.DeepCopy()
-	o.Spec.Resume = o.Status.Adoption.Request
+	o.Spec.Resume = o.Status.Recovery.Request
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := h.Patch(ctx, o, patch, hub.FieldOwner); err != nil {
 		return fmt.Errorf("resume operator %s: %w", o.Name, err)
 	}
-	a.Step("operator %s goes on; it was found on %s", o.Name, phrase.Count(before.Status.Adoption.Clusters, "cluster"))
+	a.Step("operator %s goes on; it was found on %s", o.Name, phrase.Count(before.Status.Recovery.Clusters, "cluster"))
 	return nil
 }

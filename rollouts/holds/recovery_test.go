@@ -13,9 +13,9 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// TestAdoption: what was found on one cluster holds back all, whatever else is true of
+// TestRecovery: what was found on one cluster holds back all, whatever else is true of
 // them, and a cluster that has not reported is held back by itself.
-func TestAdoption(t *testing.T) {
+func TestRecovery(t *testing.T) {
 	tests := map[string]struct {
 		installs []rollouts.Install
 		resumed  int64
@@ -25,18 +25,18 @@ func TestAdoption(t *testing.T) {
 		"one has not reported": {installs: []rollouts.Install{{Cluster: "a", Unreported: true}, {Cluster: "b"}},
 			want: map[string][]string{"a": {v1alpha1.ReasonReportPending}}},
 		"one keeps an admission": {
-			installs: []rollouts.Install{{Cluster: "a", Adopted: 7}, {Cluster: "b"}},
-			want:     map[string][]string{"a": {v1alpha1.ReasonAdopted}, "b": {v1alpha1.ReasonAdopted}}},
+			installs: []rollouts.Install{{Cluster: "a", Recovered: 7}, {Cluster: "b"}},
+			want:     map[string][]string{"a": {v1alpha1.ReasonRecovered}, "b": {v1alpha1.ReasonRecovered}}},
 		"resumed": {resumed: 7,
-			installs: []rollouts.Install{{Cluster: "a", Adopted: 7}, {Cluster: "b"}}},
+			installs: []rollouts.Install{{Cluster: "a", Recovered: 7}, {Cluster: "b"}}},
 		"resumed up to an older one": {resumed: 6,
-			installs: []rollouts.Install{{Cluster: "a", Adopted: 7}, {Cluster: "b"}},
-			want:     map[string][]string{"a": {v1alpha1.ReasonAdopted}, "b": {v1alpha1.ReasonAdopted}}},
+			installs: []rollouts.Install{{Cluster: "a", Recovered: 7}, {Cluster: "b"}},
+			want:     map[string][]string{"a": {v1alpha1.ReasonRecovered}, "b": {v1alpha1.ReasonRecovered}}},
 		"one keeps what no hub gave out": {
-			installs: []rollouts.Install{{Cluster: "a", Adopted: 1_000_001, Unreported: true}, {Cluster: "b"}},
+			installs: []rollouts.Install{{Cluster: "a", Recovered: 1_000_001, Unreported: true}, {Cluster: "b"}},
 			want:     map[string][]string{"a": {v1alpha1.ReasonReportPending}}},
 		"the one that keeps it leaves": {installs: []rollouts.Install{
-			{Cluster: "a", Adopted: 7, Deleting: true}, {Cluster: "b"}}},
+			{Cluster: "a", Recovered: 7, Deleting: true}, {Cluster: "b"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

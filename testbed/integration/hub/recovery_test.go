@@ -16,7 +16,7 @@ import (
 )
 
 // stops waits until the newest rollout admits nobody, for a reason that it states. It objects to any admission that is
-// not adopted.
+// not recovered.
 func (f *fixture) stops(t *testing.T, because func(v1alpha1.OperatorRolloutStatus) bool) *v1alpha1.OperatorRollout {
 	t.Helper()
 	ro := &v1alpha1.OperatorRollout{}
@@ -24,7 +24,7 @@ func (f *fixture) stops(t *testing.T, because func(v1alpha1.OperatorRolloutStatu
 		if err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "echo-1"}, ro); err != nil {
 			return err
 		}
-		if err := f.onlyAdopted(t); err != nil {
+		if err := f.onlyRecovered(t); err != nil {
 			return err
 		}
 		if !because(ro.Status) {
@@ -47,7 +47,7 @@ func halted(s v1alpha1.OperatorRolloutStatus) bool {
 	return s.Phase == v1alpha1.RolloutHalted && strings.Contains(s.Message, "it loses data")
 }
 
-func (f *fixture) onlyAdopted(t *testing.T) error {
+func (f *fixture) onlyRecovered(t *testing.T) error {
 	t.Helper()
 	var installs v1alpha1.OperatorInstallList
 	if err := f.List(t.Context(), &installs); err != nil {
@@ -55,37 +55,37 @@ func (f *fixture) onlyAdopted(t *testing.T) error {
 	}
 	for _, o := range installs.Items {
 		a := o.Spec.Admission
-		if o.Spec.Operator.Namespace == f.namespace && a != nil && !a.Adopted {
+		if o.Spec.Operator.Namespace == f.namespace && a != nil && !a.Recovered {
 			t.Fatalf("%s was admitted to %s by %s", o.Spec.Cluster, a.Release.Version, a.Rollout)
 		}
 	}
 	return nil
 }
 
-// TestAdoption is a hub that has lost its objects. It admits no cluster before that has reported, adopts what one of
+// TestRecovery is a hub that has lost its objects. It admits no cluster before that has reported, recovers what one of
 // them keeps, and then admits none before a person has resumed the operator. What the cluster holds is held.
-func TestAdoption(t *testing.T) {
+func TestRecovery(t *testing.T) {
 	t.Parallel()
 	h := startWhole(t)
-	for name, test := range map[string]adoption{
+	for name, test := range map[string]recovery{
 		"the newest version is held": {held: "1.2.0", then: "1.1.0", stops: halted,
 			end: "3 of 3 clusters run 1.1.0; held after a rollback: 1.2.0", holds: 1},
-		"an old version is held": {held: "0.9.0", then: "1.2.0", stops: heldBack(v1alpha1.ReasonAdopted, 3),
+		"an old version is held": {held: "0.9.0", then: "1.2.0", stops: heldBack(v1alpha1.ReasonRecovered, 3),
 			end: "3 of 3 clusters run 1.2.0"}, // the hold has served
 	} {
-		t.Run(name, func(t *testing.T) { adopts(t, h, test) })
+		t.Run(name, func(t *testing.T) { recovers(t, h, test) })
 	}
 }
 
-// adoption is what one cluster holds, why the rollout then stops, which version is rolled out once a person has resumed
+// recovery is what one cluster holds, why the rollout then stops, which version is rolled out once a person has resumed
 // the operator, and what its status says and how many holds it has at the end.
-type adoption struct {
+type recovery struct {
 	held, then, end string
 	stops           func(v1alpha1.OperatorRolloutStatus) bool
 	holds           int
 }
 
-func adopts(t *testing.T, h *harness, test adoption) {
+func recovers(t *testing.T, h *harness, test recovery) {
 	t.Helper()
 	f := newFixtureOn(t, h, third, "a", "b", "c")
 	f.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "rest"}} // all of them are due from the start
@@ -100,14 +100,14 @@ func adopts(t *testing.T, h *harness, test adoption) {
 		Holds: []v1alpha1.VersionHold{{Version: test.held, Rollout: "echo-6", Reason: "it loses data"}},
 	}
 	f.agents["a"].work(t)
-	f.reaches(t, f.operator, "Stalled Adopted", "found on 1 cluster", "1.0.0 on 1", "bellwether operator resume echo")
+	f.reaches(t, f.operator, "Stalled Recovered", "found on 1 cluster", "1.0.0 on 1", "bellwether operator resume echo")
 	f.agents["b"].work(t)
 	f.agents["c"].work(t)
 	f.stops(t, test.stops)
-	f.adopted(t, release.Hash(), test.held)
+	f.recovered(t, release.Hash(), test.held)
 	f.stops(t, test.stops)
 
-	f.change(t, f.operator, func() { f.operator.Spec.Resume = f.operator.Status.Adoption.Request })
+	f.change(t, f.operator, func() { f.operator.Spec.Resume = f.operator.Status.Recovery.Request })
 	f.reaches(t, f.operator, "True Succeeded", test.end)
 	if holds := f.operator.Spec.Holds; len(holds) != test.holds {
 		t.Errorf("holds at the end: %+v, want %d", holds, test.holds)
@@ -115,14 +115,14 @@ func adopts(t *testing.T, h *harness, test adoption) {
 	f.running(map[string]string{"a": test.then, "b": test.then, "c": test.then})
 	a, err := f.installOn("a")
 	must(t, err)
-	if admission := a.Spec.Admission; admission.Revision != 8 || admission.Adopted || admission.Previous == nil ||
+	if admission := a.Spec.Admission; admission.Revision != 8 || admission.Recovered || admission.Previous == nil ||
 		admission.Previous.Version != "1.0.0" {
 		t.Errorf("%+v", admission)
 	}
 }
 
-// adopted waits until cluster a has what it kept, with its hold.
-func (f *fixture) adopted(t *testing.T, hash, held string) {
+// recovered waits until cluster a has what it kept, with its hold.
+func (f *fixture) recovered(t *testing.T, hash, held string) {
 	t.Helper()
 	eventually(t, func() error {
 		if err := f.Get(t.Context(), client.ObjectKeyFromObject(f.operator), f.operator); err != nil {
@@ -133,7 +133,7 @@ func (f *fixture) adopted(t *testing.T, hash, held string) {
 			return err
 		}
 		switch admission := a.Spec.Admission; {
-		case admission == nil || !admission.Adopted || admission.Revision != 7 || admission.RolloutUID != "lost" ||
+		case admission == nil || !admission.Recovered || admission.Revision != 7 || admission.RolloutUID != "lost" ||
 			admission.Hash != hash:
 			return fmt.Errorf("admission %+v", admission)
 		case a.Status.Kept != nil || len(a.Spec.Holds) != 1:

@@ -11,27 +11,27 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// adoption holds back every cluster while one of them keeps an admission that this hub
+// recovery holds back every cluster while one of them keeps an admission that this hub
 // did not give, and that no person has agreed to go on from.
-func adoption(in Input) *rollouts.Hold {
-	found, last := 0, rollouts.LastAdoptable(in.Installs, in.Resumed)
+func recovery(in Input) *rollouts.Hold {
+	found, last := 0, rollouts.LastRecoverable(in.Installs, in.Resumed)
 	for _, install := range in.Installs {
-		if !install.Deleting && IsAdopted(install, in.Resumed) && install.Adopted <= last {
+		if !install.Deleting && IsRecovered(install, in.Resumed) && install.Recovered <= last {
 			found++
 		}
 	}
 	if found == 0 {
 		return nil
 	}
-	return &rollouts.Hold{Reason: v1alpha1.ReasonAdopted, Message: fmt.Sprintf(
+	return &rollouts.Hold{Reason: v1alpha1.ReasonRecovered, Message: fmt.Sprintf(
 		"the operator was found on %s, where this hub did not install it; resume it with `bellwether operator resume "+
 			"%s`",
 		phrase.Count(found, "cluster"), in.Operator.Name)}
 }
 
-// IsAdopted tells whether an install has an admission that was found on its cluster,
+// IsRecovered tells whether an install has an admission that was found on its cluster,
 // and that is newer than what people have agreed to go on from.
-func IsAdopted(install rollouts.Install, resumed int64) bool { return install.Adopted > resumed }
+func IsRecovered(install rollouts.Install, resumed int64) bool { return install.Recovered > resumed }
 
 // unreported holds a cluster back until it is known what it keeps of the operator.
 func unreported(installs map[string]rollouts.Install, cluster string) *rollouts.Hold {

@@ -15,9 +15,9 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 )
 
-// adopt gives installs the admissions that their clusters keep.
-func (r *Reconciler) adopt(ctx context.Context, next plan.Decision) error {
-	return kit.ForEach(next.Adopt, func(a plan.Adoption) error {
+// recover gives installs the admissions that their clusters keep.
+func (r *Reconciler) recover(ctx context.Context, next plan.Decision) error {
+	return kit.ForEach(next.Recover, func(a plan.Recovery) error {
 		var install v1alpha1.OperatorInstall
 		if err := r.Live.Get(ctx, a.Key, &install); err != nil {
 			return client.IgnoreNotFound(fmt.Errorf("read OperatorInstall %s: %w", a.Key, err))
@@ -28,9 +28,9 @@ func (r *Reconciler) adopt(ctx context.Context, next plan.Decision) error {
 		part := kit.Part{Object: &install, Labels: install.Labels, Spec: v1alpha1.OperatorInstallSpec{
 			Operator: install.Spec.Operator, Cluster: install.Spec.Cluster, Admission: &a.Admission}}
 		if _, err := part.Apply(ctx, r.Client, kit.RolloutManager, client.ForceOwnership); err != nil {
-			return fmt.Errorf("adopt OperatorInstall %s: %w", a.Key, err)
+			return fmt.Errorf("recover OperatorInstall %s: %w", a.Key, err)
 		}
-		log.FromContext(ctx).Info("Adopted what the cluster keeps", "cluster", install.Spec.Cluster, "version",
+		log.FromContext(ctx).Info("Recovered what the cluster keeps", "cluster", install.Spec.Cluster, "version",
 			a.Admission.Release.Version, "revision", a.Admission.Revision)
 		return nil
 	})

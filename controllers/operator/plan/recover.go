@@ -20,36 +20,36 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// Adoption gives an OperatorInstall the admission that its cluster keeps, so that its
+// Recovery gives an OperatorInstall the admission that its cluster keeps, so that its
 // agent goes on with exactly that.
-type Adoption struct {
+type Recovery struct {
 	Key       types.NamespacedName
 	Admission v1alpha1.Admission
 }
 
-// adopt takes over what clusters keep of the operator and the hub does not know of: the
+// recover takes over what clusters keep of the operator and the hub does not know of: the
 // holds first, so that the agent, once it is admitted, has the same holds to keep.
-func (p *pass) adopt() {
+func (p *pass) recover() {
 	if missing := p.missing(); len(missing) > 0 {
 		all := append(slices.Clone(p.Operator.Spec.Holds), missing...)
 		p.decision.Holds = &all
 		return
 	}
 	for _, i := range p.Installs {
-		if !p.isAdoptable(i) || p.isFrozen(i) || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds) {
+		if !p.isRecoverable(i) || p.isFrozen(i) || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds) {
 			continue
 		}
 		admission := *i.Kept.Admission.DeepCopy()
-		admission.Adopted = true
-		p.decision.Adopt = append(p.decision.Adopt,
-			Adoption{Key: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}, Admission: admission})
+		admission.Recovered = true
+		p.decision.Recover = append(p.decision.Recover,
+			Recovery{Key: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}, Admission: admission})
 	}
 }
 
-// isAdoptable tells whether a cluster keeps something that the hub can go on from.
-func (p *pass) isAdoptable(i Install) bool {
+// isRecoverable tells whether a cluster keeps something that the hub can go on from.
+func (p *pass) isRecoverable(i Install) bool {
 	return i.Kept != nil && !i.Deleting && i.Kept.Admission.Revision > 0 &&
-		i.Kept.Admission.Revision <= p.lastAdoptable
+		i.Kept.Admission.Revision <= p.lastRecoverable
 }
 
 // missing are the holds that the operator does not have, each once, as many as there is
@@ -63,7 +63,7 @@ func (p *pass) missing() []v1alpha1.VersionHold {
 	known, keep := map[key]bool{}, map[key]int{}
 	var list []v1alpha1.VersionHold
 	for _, i := range p.Installs {
-		if !p.isAdoptable(i) {
+		if !p.isRecoverable(i) {
 			continue
 		}
 		counted := map[key]bool{}
@@ -87,8 +87,8 @@ func (p *pass) missing() []v1alpha1.VersionHold {
 func (p *pass) found() int64 {
 	var highest int64
 	for _, i := range p.Installs {
-		if !i.Deleting && i.Admitted.Adopted <= p.lastAdoptable {
-			highest = max(highest, i.Admitted.Adopted)
+		if !i.Deleting && i.Admitted.Recovered <= p.lastRecoverable {
+			highest = max(highest, i.Admitted.Recovered)
 		}
 	}
 	return highest
@@ -97,33 +97,33 @@ func (p *pass) found() int64 {
 // awaitResume waits for a person where the operator was found on clusters. It needs no
 // catalog. It returns nil where there is nothing to wait for.
 func (p *pass) awaitResume() *conditions.Summary {
-	p.decision.Status.Adoption = nil
+	p.decision.Status.Recovery = nil
 	highest := p.found()
 	if highest <= p.resumed() {
 		return nil
 	}
-	adoption := &v1alpha1.OperatorRecovery{Request: p.request(highest), Revision: highest}
+	recovery := &v1alpha1.OperatorRecovery{Request: p.request(highest), Revision: highest}
 	versions := map[string]int32{}
 	for _, i := range p.Installs {
-		if i.Admitted.Adopted > 0 && i.Admitted.Adopted <= highest && !i.Deleting {
-			adoption.Clusters++
+		if i.Admitted.Recovered > 0 && i.Admitted.Recovered <= highest && !i.Deleting {
+			recovery.Clusters++
 			versions[cmp.Or(versionText(i.Installed), "no version reported")]++
 		}
 	}
-	p.decision.Status.Adoption = adoption
+	p.decision.Status.Recovery = recovery
 	var running []string
 	for _, v := range mostUsed(versions) {
 		running = append(running, fmt.Sprintf("%s on %d", v.Version, v.Clusters))
 	}
-	isHighest := func(i Install) bool { return !i.Deleting && i.Admitted.Adopted == highest }
+	isHighest := func(i Install) bool { return !i.Deleting && i.Admitted.Recovered == highest }
 	text := fmt.Sprintf("found on %s, admitted by rollouts that this hub does not have (%s; revision %d on %s is the "+
 		"highest); no cluster is admitted before a person resumes the operator: `bellwether operator resume %s`, or "+
-		"set spec.resume to %s", phrase.Count(int(adoption.Clusters), "cluster"), phrase.First(running, maxNamed),
-		highest, p.Installs[slices.IndexFunc(p.Installs, isHighest)].Cluster, p.Operator.Name, adoption.Request)
+		"set spec.resume to %s", phrase.Count(int(recovery.Clusters), "cluster"), phrase.First(running, maxNamed),
+		highest, p.Installs[slices.IndexFunc(p.Installs, isHighest)].Cluster, p.Operator.Name, recovery.Request)
 	if t := p.decision.Status.Target; t != nil {
 		text += fmt.Sprintf("; it is then rolled out in version %s", t.Version)
 	}
-	s := stalled(v1alpha1.ReasonAdopted, text+p.heldVersions())
+	s := stalled(v1alpha1.ReasonRecovered, text+p.heldVersions())
 	return &s
 }
 

@@ -30,49 +30,49 @@ func found(t *testing.T, revision int64, holds ...v1alpha1.VersionHold) plan.Inp
 	in.Rollouts[0].Status.Phase = v1alpha1.RolloutProgressing
 	a := &in.Installs[0]
 	a.Kept, a.Revision, a.SucceededHash = kept(in, revision, holds...), revision, ""
-	a.Admitted.Adopted = revision
+	a.Admitted.Recovered = revision
 	return in
 }
 
-func isAdopting(t *testing.T, next plan.Decision, clusters int32, revision int64) string {
+func isRecovering(t *testing.T, next plan.Decision, clusters int32, revision int64) string {
 	t.Helper()
 	ready := conditions.Get(next.Status.Conditions, v1alpha1.ConditionReady)
-	adoption := next.Status.Adoption
-	if ready.Reason != v1alpha1.ReasonAdopted ||
+	recovery := next.Status.Recovery
+	if ready.Reason != v1alpha1.ReasonRecovered ||
 		!conditions.IsTrue(next.Status.Conditions, v1alpha1.ConditionStalled) || next.Create != nil ||
-		next.Supersede != nil || len(next.Removals) != 0 || adoption == nil {
+		next.Supersede != nil || len(next.Removals) != 0 || recovery == nil {
 		t.Fatalf("%s: %s\n%+v", ready.Reason, ready.Message, next)
 	}
-	if adoption.Clusters != clusters || adoption.Revision != revision ||
-		!strings.Contains(ready.Message, "`bellwether operator resume echo`, or set spec.resume to "+adoption.Request) {
-		t.Errorf("%+v: %s", adoption, ready.Message)
+	if recovery.Clusters != clusters || recovery.Revision != revision ||
+		!strings.Contains(ready.Message, "`bellwether operator resume echo`, or set spec.resume to "+recovery.Request) {
+		t.Errorf("%+v: %s", recovery, ready.Message)
 	}
-	return adoption.Request
+	return recovery.Request
 }
 
-func TestAdopt(t *testing.T) {
+func TestRecover(t *testing.T) {
 	in := found(t, 7)
 	next := plan.Next(in)
-	isAdopting(t, next, 1, 7)
+	isRecovering(t, next, 1, 7)
 	want := in.Installs[0].Kept.Admission
-	want.Adopted = true
-	if len(next.Adopt) != 1 || next.Adopt[0].Key.Name != in.Installs[0].Name {
-		t.Fatalf("adopts %+v", next.Adopt)
+	want.Recovered = true
+	if len(next.Recover) != 1 || next.Recover[0].Key.Name != in.Installs[0].Name {
+		t.Fatalf("recovers %+v", next.Recover)
 	}
-	if diff := cmp.Diff(want, next.Adopt[0].Admission); diff != "" {
+	if diff := cmp.Diff(want, next.Recover[0].Admission); diff != "" {
 		t.Errorf("admission (-want +got):\n%s", diff)
 	}
 }
 
-// TestAdoptHoldsFirst: the agent must find the same holds in its install as on its
+// TestRecoverHoldsFirst: the agent must find the same holds in its install as on its
 // cluster, before it is admitted.
-func TestAdoptHoldsFirst(t *testing.T) {
+func TestRecoverHoldsFirst(t *testing.T) {
 	hold := v1alpha1.VersionHold{Version: "1.2.0", Rollout: "echo-6", Reason: "it loses data"}
 	in := found(t, 7, hold)
 	next := plan.Next(in)
-	isAdopting(t, next, 1, 7)
-	if next.Holds == nil || len(next.Adopt) != 0 {
-		t.Fatalf("holds %+v, adopts %+v", next.Holds, next.Adopt)
+	isRecovering(t, next, 1, 7)
+	if next.Holds == nil || len(next.Recover) != 0 {
+		t.Fatalf("holds %+v, recovers %+v", next.Holds, next.Recover)
 	}
 	if diff := cmp.Diff([]v1alpha1.VersionHold{hold}, *next.Holds); diff != "" {
 		t.Errorf("holds (-want +got):\n%s", diff)
@@ -80,15 +80,15 @@ func TestAdoptHoldsFirst(t *testing.T) {
 
 	in.Operator.Spec.Holds = *next.Holds
 	next = plan.Next(in)
-	if next.Holds != nil || len(next.Adopt) != 0 || len(next.SetBlocks) == 0 {
-		t.Fatalf("holds %+v, adopts %+v, writes %+v", next.Holds, next.Adopt, next.SetBlocks)
+	if next.Holds != nil || len(next.Recover) != 0 || len(next.SetBlocks) == 0 {
+		t.Fatalf("holds %+v, recovers %+v, writes %+v", next.Holds, next.Recover, next.SetBlocks)
 	}
 
 	for i := range in.Installs {
 		in.Installs[i].Holds, in.Installs[i].Blocks = in.Operator.Spec.Holds, plan.Encode(next.Blocks)
 	}
-	if next = plan.Next(in); len(next.Adopt) != 1 {
-		t.Errorf("adopts %+v", next.Adopt)
+	if next = plan.Next(in); len(next.Recover) != 1 {
+		t.Errorf("recovers %+v", next.Recover)
 	}
 }
 
@@ -131,17 +131,17 @@ func TestNoClusterDecidesAboutHolds(t *testing.T) {
 	}
 }
 
-// TestAdoptedNumbers: what no hub can have given out is not adopted, and holds up no other cluster.
-func TestAdoptedNumbers(t *testing.T) {
+// TestRecoveredNumbers: what no hub can have given out is not recovered, and holds up no other cluster.
+func TestRecoveredNumbers(t *testing.T) {
 	for _, revision := range []int64{math.MinInt64, -1, 0, 1_000_008, v1alpha1.MaxRevision, math.MaxInt64} {
 		in := found(t, 7)
-		in.Installs[1].Admitted.Adopted = revision
+		in.Installs[1].Admitted.Recovered = revision
 		in.Installs[1].Kept = kept(in, revision, v1alpha1.VersionHold{Version: "9.0.0", Reason: "none"})
 		next := plan.Next(in)
-		if len(next.Adopt) != 1 || next.Adopt[0].Key.Name != in.Installs[0].Name || next.Holds != nil {
-			t.Errorf("revision %d: adopts %+v, holds %+v", revision, next.Adopt, next.Holds)
+		if len(next.Recover) != 1 || next.Recover[0].Key.Name != in.Installs[0].Name || next.Holds != nil {
+			t.Errorf("revision %d: recovers %+v, holds %+v", revision, next.Recover, next.Holds)
 		}
-		isAdopting(t, next, 1, 7)
+		isRecovering(t, next, 1, 7)
 	}
 }
 
@@ -149,19 +149,19 @@ func TestAdoptedNumbers(t *testing.T) {
 // for what was found, and for this ManagedOperator.
 func TestResume(t *testing.T) {
 	in := found(t, 7)
-	request := isAdopting(t, plan.Next(in), 1, 7)
-	in.Installs[0].Kept = nil // adopted; found still says so
+	request := isRecovering(t, plan.Next(in), 1, 7)
+	in.Installs[0].Kept = nil // recovered; found still says so
 
 	for name, resume := range map[string]string{"of another hub": "00000000-7", "for less": strings.TrimSuffix(request,
 		"7") + "6", "nonsense": "yes"} {
 		in.Operator.Spec.Resume = resume
-		t.Run(name, func(t *testing.T) { isAdopting(t, plan.Next(in), 1, 7) })
+		t.Run(name, func(t *testing.T) { isRecovering(t, plan.Next(in), 1, 7) })
 	}
 
 	in.Operator.Spec.Resume = request
 	next := plan.Next(in)
 	if next.Create == nil || next.Create.Spec.Revision != 8 || next.Create.Spec.Resumed != 7 ||
-		next.Status.Adoption != nil || next.Supersede == nil || next.Supersede.Rollout != "echo-1" {
+		next.Status.Recovery != nil || next.Supersede == nil || next.Supersede.Rollout != "echo-1" {
 		t.Fatalf("%+v", next)
 	}
 
@@ -169,11 +169,11 @@ func TestResume(t *testing.T) {
 	in.Operator.Spec.Resume = ""
 	next.Create.Status.Phase = v1alpha1.RolloutProgressing
 	in.Rollouts = append(in.Rollouts, *next.Create)
-	if next := plan.Next(in); next.Status.Adoption != nil || next.Create != nil {
+	if next := plan.Next(in); next.Status.Recovery != nil || next.Create != nil {
 		t.Errorf("%+v", next)
 	}
 
 	// A cluster that joins late with a newer admission stops it.
-	in.Installs[1].Kept, in.Installs[1].Admitted.Adopted = kept(in, 9), 9
-	isAdopting(t, plan.Next(in), 2, 9)
+	in.Installs[1].Kept, in.Installs[1].Admitted.Recovered = kept(in, 9), 9
+	isRecovering(t, plan.Next(in), 2, 9)
 }

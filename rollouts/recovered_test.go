@@ -9,15 +9,15 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// TestObserveAdopted: an install is not known before its agent has reported, nor while
+// TestObserveRecovered: an install is not known before its agent has reported, nor while
 // its cluster keeps something that the hub does not have. An agent with an old view may
 // report what the hub has; that is nothing new.
-func TestObserveAdopted(t *testing.T) {
-	admission := func(revision int64, uid string, adopted bool) *v1alpha1.Admission {
-		return &v1alpha1.Admission{Revision: revision, RolloutUID: uid, Adopted: adopted}
+func TestObserveRecovered(t *testing.T) {
+	admission := func(revision int64, uid string, recovered bool) *v1alpha1.Admission {
+		return &v1alpha1.Admission{Revision: revision, RolloutUID: uid, Recovered: recovered}
 	}
 	type seen struct {
-		adopted    int64
+		recovered  int64
 		unreported bool
 	}
 	for name, test := range map[string]struct {
@@ -29,8 +29,8 @@ func TestObserveAdopted(t *testing.T) {
 		"just made":                  {want: seen{0, true}},
 		"nothing kept":               {observed: 1, want: seen{0, false}},
 		"kept":                       {observed: 1, kept: admission(7, "lost", false), want: seen{7, true}},
-		"adopted":                    {admission(7, "lost", true), 2, nil, seen{7, false}},
-		"adopted, an old view":       {admission(7, "lost", true), 1, admission(7, "lost", false), seen{7, false}},
+		"recovered":                  {admission(7, "lost", true), 2, nil, seen{7, false}},
+		"recovered, an old view":     {admission(7, "lost", true), 1, admission(7, "lost", false), seen{7, false}},
 		"admitted":                   {admission(8, "new", false), 3, nil, seen{0, false}},
 		"admitted, an old view":      {admission(8, "new", false), 2, admission(7, "lost", false), seen{0, false}},
 		"an old backup":              {admission(5, "old", false), 2, admission(7, "lost", false), seen{7, true}},
@@ -42,8 +42,8 @@ func TestObserveAdopted(t *testing.T) {
 			if test.kept != nil {
 				o.Status.Kept = &v1alpha1.KeptAdmission{Admission: *test.kept}
 			}
-			if got := ObserveInstall(o); (seen{got.Adopted, got.Unreported}) != test.want {
-				t.Errorf("adopted %d, unreported %v", got.Adopted, got.Unreported)
+			if got := ObserveInstall(o); (seen{got.Recovered, got.Unreported}) != test.want {
+				t.Errorf("recovered %d, unreported %v", got.Recovered, got.Unreported)
 			}
 		})
 	}
