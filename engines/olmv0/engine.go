@@ -223,7 +223,7 @@ func dataFor(install *v1alpha1.OperatorInstall, address string) templates.Data {
 		Cluster: install.Spec.Cluster, Operator: install.Spec.Operator.Name,
 		OperatorNamespace: install.Spec.Operator.Namespace,
 		Namespace:         release.TargetNamespace(), Package: release.Package, Channel: release.Channel,
-		Version: release.Version,
-		Mode:    release.Install.Mode, Config: release.Install.Config, ViewAddress: address,
+		Version: release.Version, Subscription: release.Package,
+		Mode: release.Install.Mode, Config: release.Install.Config, ViewAddress: address,
 	}
 }

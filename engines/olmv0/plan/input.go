@@ -161,7 +161,7 @@ type Subscription struct {
 	Object
 	Name    string
 	Package string
-	// Ours says that it has the name that Bellwether gives.
+	// Ours says that it is the operator's: Bellwether made it, or adopted it. At most one is.
 	Ours bool
 	// InSync says that it is as its template asks.
 	InSync bool

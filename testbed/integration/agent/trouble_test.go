@@ -561,7 +561,7 @@ func foreignSubscription(h *harness) {
 			CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: h.operator, Channel: "stable",
 		}})
 	h.to(h.pin(line("1.0.0")...), "1.0.0")
-	h.stalls(v1alpha1.ReasonSubscriptionConflict, "subscribed/theirs", "Delete it")
+	h.stalls(v1alpha1.ReasonSubscriptionConflict, "subscribed/theirs", "spec.adopt", "delete it")
 	h.delete(theirs)
 	h.runs()
 }
