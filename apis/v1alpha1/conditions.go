@@ -324,6 +324,14 @@ const (
 	ReasonOperatorGroupConflict = "OperatorGroupConflict"
 	// ReasonOrphanCSV says that a CSV without a Subscription blocks OLM.
 	ReasonOrphanCSV = "OrphanCSV"
+	// ReasonNotAdoptable says that the operator that somebody else installed cannot be
+	// adopted as it is.
+	ReasonNotAdoptable = "NotAdoptable"
+	// ReasonAdoptionPending says that the operator is about to be adopted, and OLM is at
+	// work.
+	ReasonAdoptionPending = "AdoptionPending"
+	// ReasonRestoring says that what was adopted is being given back.
+	ReasonRestoring = "Restoring"
 	// ReasonSubscriptionConflict says that a foreign Subscription subscribes to
 	// the same package in the namespace.
 	ReasonSubscriptionConflict = "SubscriptionConflict"

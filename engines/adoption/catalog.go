@@ -89,6 +89,12 @@ func Of(catalog string, p *catalogs.Package) Package {
 	return out
 }
 
+// Has tells whether a bundle is a version of the package.
+func (p Package) Has(bundle string) bool {
+	_, ok := p.bundle(bundle)
+	return ok
+}
+
 func (p Package) bundle(name string) (Bundle, bool) {
 	i := slices.IndexFunc(p.Bundles, func(b Bundle) bool { return b.Name == name })
 	if i < 0 {

@@ -157,9 +157,11 @@ func (r *reader) readSubscriptions(ctx context.Context) error {
 		}
 		observed := subscriptionOf(sub)
 		observed.Object = objectOf(live)
+		r.observation.subscriptions[sub.Name] = live
 		if live == ours {
 			observed.Ours, observed.InSync = true, r.isInSync(plan.KindSubscription, live)
 			r.readKept(live, &observed)
+			r.readAdopted(live, &observed)
 		}
 		r.observation.Cluster.Subscriptions = append(r.observation.Cluster.Subscriptions, observed)
 	}

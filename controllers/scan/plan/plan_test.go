@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
@@ -89,6 +90,42 @@ func TestNext(t *testing.T) {
 }
 
 // hostile is a cluster with so many operators, each with lists and texts of such a size.
+// TestSettingsAreWholeOrAbsent: a part of them would be other settings.
+func TestSettingsAreWholeOrAbsent(t *testing.T) {
+	t.Parallel()
+	env := func(names ...string) *v1alpha1.OperatorConfig {
+		c := &v1alpha1.OperatorConfig{}
+		for _, name := range names {
+			c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: "1"})
+		}
+		return c
+	}
+	var many []string
+	for i := range 65 {
+		many = append(many, fmt.Sprintf("V%d", i))
+	}
+	for name, test := range map[string]struct {
+		settings *v1alpha1.OperatorConfig
+		kept     bool
+	}{
+		"few":          {env("A", "B"), true},
+		"too long":     {&v1alpha1.OperatorConfig{NodeSelector: map[string]string{"a": strings.Repeat("x", 5000)}}, false},
+		"too many":     {env(many...), false},
+		"a name twice": {env("A", "A"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := echo("echo")
+			o.Subscription.Settings = test.settings
+			got := plan.Bound(cluster(o))
+			kept := got.Operators[0].Subscription.Settings != nil
+			if kept != test.kept || (got.Truncated == nil) != test.kept {
+				t.Errorf("kept %t, want %t; truncated %+v", kept, test.kept, got.Truncated)
+			}
+		})
+	}
+}
+
 func hostile(operators, entries, length int) v1alpha1.OperatorScanStatus {
 	text := strings.Repeat("\"ä\n", length)
 	texts := make([]string, entries)

@@ -241,7 +241,7 @@ func (d *decision) resolveAgain(in Input) {
 	}
 	retry := retryAfter(sub, began)
 	if in.Now.Sub(sub.LastUpdated) >= retry {
-		d.adopt(in, in.Install.Spec.Admission.Release.Bundle)
+		d.adopt(in, in.target())
 	}
 	d.recheck(retry)
 }
@@ -323,7 +323,7 @@ func (d *decision) resolutionMessage(in Input, sub Subscription) string {
 // install is finished.
 func (d *decision) blocked(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
-	begun := ok && csv.Name == in.Install.Spec.Admission.Release.Bundle && !in.runsTarget()
+	begun := ok && csv.Name == in.target() && !in.runsTarget()
 	if in.Offer.Blocked == "" || begun {
 		return nil
 	}
