@@ -147,7 +147,7 @@ func TestConfigIsCompared(t *testing.T) {
 			t.Parallel()
 			s := newSituation()
 			s.wanted("echo", true).Config = test.wanted
-			s.sub.Settings = test.found
+			s.sub.Settings = v1alpha1.SettingsOf(test.found)
 			if test.found != nil {
 				s.sub.Config = []string{"env"}
 			}

@@ -219,8 +219,8 @@ func (s subject) config() []Finding {
 			"Remove these settings from the Subscription, if the operator runs without them. Its pods restart.", leave)
 	}
 	o := s.operator()
-	if o != nil && (s.sub.Settings != nil || len(s.sub.Config) == 0) {
-		return s.compareConfig(o)
+	if config, known := s.sub.SupportedConfig(); o != nil && known {
+		return s.compareConfig(o, config)
 	}
 	if len(s.sub.Config) == 0 {
 		return nil
@@ -231,8 +231,8 @@ func (s subject) config() []Finding {
 }
 
 // compareConfig compares the settings with those that the ManagedOperator would give.
-func (s subject) compareConfig(o *Operator) []Finding {
-	differing := differingConfig(s.sub.Settings, o.Config)
+func (s subject) compareConfig(o *Operator, config *v1alpha1.OperatorConfig) []Finding {
+	differing := differingConfig(config, o.Config)
 	switch {
 	case len(differing) > 0:
 		return one(NeedsDecision, "ConfigDiffers", fmt.Sprintf("%s and ManagedOperator %s have other settings: "+

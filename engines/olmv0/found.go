@@ -232,7 +232,7 @@ func (sub *subscribed) found() *v1alpha1.FoundSubscription {
 		out.Package, out.Channel, out.StartingCSV = spec.Package, spec.Channel, spec.StartingCSV
 		out.Source, out.SourceNamespace = spec.CatalogSource, spec.CatalogSourceNamespace
 		out.Approval = string(cmp.Or(spec.InstallPlanApproval, operatorsv1alpha1.ApprovalAutomatic))
-		out.Settings = settingsOf(spec.Config)
+		out.Settings = v1alpha1.SettingsOf(settingsOf(spec.Config))
 		// OLM names the Subscriptions that it makes for dependencies like this (NewSubscriptionStepResource).
 		out.Dependency = sub.Name == strings.Join([]string{spec.Package, spec.Channel, spec.CatalogSource,
 			spec.CatalogSourceNamespace}, "-")

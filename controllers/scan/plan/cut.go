@@ -86,25 +86,16 @@ func (c *cutter) subscription(s v1alpha1.FoundSubscription) *v1alpha1.FoundSubsc
 	}
 }
 
-// maxSettings bounds the settings of a Subscription, in bytes as JSON.
+// maxSettings bounds the settings of a Subscription, in characters.
 const maxSettings = 4096
 
-// settings leaves out settings that have no room, or that the API does not permit: a part of them would be other
-// settings.
-func (c *cutter) settings(s *v1alpha1.OperatorConfig) *v1alpha1.OperatorConfig {
-	if s == nil {
-		return nil
-	}
-	names := map[string]bool{}
-	for _, v := range s.Env {
-		names[v.Name] = true
-	}
-	if sizeOf(s) > maxSettings || len(names) < len(s.Env) || len(s.Env) > 64 || len(s.NodeSelector) > 32 ||
-		len(s.Tolerations) > 32 {
+// settings leaves out settings that have no room: a part of them would be other settings.
+func (c *cutter) settings(text string) string {
+	if utf8.RuneCountInString(text) > maxSettings {
 		c.cut++
-		return nil
+		return ""
 	}
-	return s.DeepCopy()
+	return text
 }
 
 func (c *cutter) csv(v v1alpha1.FoundCSV) *v1alpha1.FoundCSV {
