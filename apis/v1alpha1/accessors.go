@@ -128,8 +128,9 @@ func SettingsOf(c *OperatorConfig) string {
 	return string(text)
 }
 
-// SupportedConfig returns what the Subscription sets of what a ManagedOperator can set; nil for nothing. It is not known
-// where the report has no room for it, or nobody can read it.
+// SupportedConfig returns what the Subscription sets of what a ManagedOperator can set;
+// nil for nothing. It is not known where the report has no room for it, or nobody can
+// read it.
 func (s *FoundSubscription) SupportedConfig() (config *OperatorConfig, known bool) {
 	if s.Settings == "" {
 		return nil, len(s.Config) <= len(s.ConfigNotSupported)

@@ -324,6 +324,12 @@ const (
 	ReasonOperatorGroupConflict = "OperatorGroupConflict"
 	// ReasonOrphanCSV says that a CSV without a Subscription blocks OLM.
 	ReasonOrphanCSV = "OrphanCSV"
+	// ReasonSubscriptionConflict says that a foreign Subscription subscribes to
+	// the same package in the namespace.
+	ReasonSubscriptionConflict = "SubscriptionConflict"
+	// ReasonInstalledElsewhere says that the operator already runs for all
+	// namespaces from another one.
+	ReasonInstalledElsewhere = "InstalledElsewhere"
 	// ReasonNotAdoptable says that the operator that somebody else installed cannot be
 	// adopted as it is.
 	ReasonNotAdoptable = "NotAdoptable"
@@ -332,12 +338,6 @@ const (
 	ReasonAdoptionPending = "AdoptionPending"
 	// ReasonRestoring says that what was adopted is being given back.
 	ReasonRestoring = "Restoring"
-	// ReasonSubscriptionConflict says that a foreign Subscription subscribes to
-	// the same package in the namespace.
-	ReasonSubscriptionConflict = "SubscriptionConflict"
-	// ReasonInstalledElsewhere says that the operator already runs for all
-	// namespaces from another one.
-	ReasonInstalledElsewhere = "InstalledElsewhere"
 	// ReasonCatalogNotReady says that OLM has not connected to the view.
 	ReasonCatalogNotReady = "CatalogNotReady"
 	// ReasonViewUnreachable says that OLM tries to connect to the view, and that no

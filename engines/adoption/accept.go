@@ -10,8 +10,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// The findings that need a decision, and with which an operator is taken over if a person accepts them. Each can stay as
-// it is on the cluster while the operator is taken over, and none leads to a state that Bellwether cannot leave.
+// The findings that need a decision, and with which an operator is taken over if a person accepts them. Each can stay
+// as it is on the cluster while the operator is taken over, and none leads to a state that Bellwether cannot leave.
 const (
 	CSVEdited           v1alpha1.AcceptedFinding = "CSVEdited"
 	ChannelNotInCatalog v1alpha1.AcceptedFinding = "ChannelNotInCatalog"

@@ -131,15 +131,16 @@ func TestConfigIsCompared(t *testing.T) {
 		// differs names the fields; empty: they are equal.
 		differs string
 	}{
-		"none":                       {nil, nil, ""},
-		"empty is none":              {nil, &v1alpha1.OperatorConfig{}, ""},
-		"equal":                      {env("A", "B"), env("A", "B"), ""},
-		"only there":                 {env("A"), nil, "env"},
-		"only in the other":          {nil, env("A"), "env"},
-		"another order":              {env("A", "B"), env("B", "A"), "env"},
-		"the same quantity":          {cpu("1"), cpu("1000m"), ""},
-		"another quantity":           {cpu("1"), cpu("2"), "resources"},
-		"empty resources are no nil": {&v1alpha1.OperatorConfig{Resources: &corev1.ResourceRequirements{}}, nil, "resources"},
+		"none":              {nil, nil, ""},
+		"empty is none":     {nil, &v1alpha1.OperatorConfig{}, ""},
+		"equal":             {env("A", "B"), env("A", "B"), ""},
+		"only there":        {env("A"), nil, "env"},
+		"only in the other": {nil, env("A"), "env"},
+		"another order":     {env("A", "B"), env("B", "A"), "env"},
+		"the same quantity": {cpu("1"), cpu("1000m"), ""},
+		"another quantity":  {cpu("1"), cpu("2"), "resources"},
+		"empty resources are no nil": {&v1alpha1.OperatorConfig{Resources: &corev1.ResourceRequirements{}}, nil,
+			"resources"},
 		"several": {&v1alpha1.OperatorConfig{NodeSelector: map[string]string{"a": "b"},
 			Tolerations: []corev1.Toleration{{Key: "a"}}}, nil, "nodeSelector, spec.config.tolerations"},
 	} {

@@ -61,8 +61,9 @@ func (s subject) csvState() []Finding {
 		return s.noSubscription()
 	case s.csv.Phase == csvFailed:
 		return one(NeedsDecision, "CSVFailed", fmt.Sprintf("%s has failed: %s.", s.csvName(), s.csvMessage()),
-			"Repair it with the means that installed it, or upgrade it with them to a version that works, and scan again. "+
-				"What has failed is not taken over: OLM lets an upgrade leave it only where the OperatorGroup says so.")
+			"Repair it with the means that installed it, or upgrade it with them to a version that works, and scan "+
+				"again. What has failed is not taken over: OLM lets an upgrade leave it only where the OperatorGroup "+
+				"says so.")
 	case s.csv.Phase == csvReplacing:
 		return s.underWay(fmt.Sprintf("%s is being replaced", s.csvName()))
 	case s.csv.Phase != csvSucceeded:
@@ -248,8 +249,8 @@ func (s subject) compareConfig(o *Operator, config *v1alpha1.OperatorConfig) []F
 		strings.Join(s.sub.Config, ", spec.config."), o.Key))
 }
 
-// differingConfig names the fields in which settings differ, as OLM would tell them apart: the order of variables is that
-// in a Deployment, and empty resources take away those of the bundle.
+// differingConfig names the fields in which settings differ, as OLM would tell them apart: the order of variables is
+// that in a Deployment, and empty resources take away those of the bundle.
 func differingConfig(a, b *v1alpha1.OperatorConfig) []string {
 	var none v1alpha1.OperatorConfig
 	if a == nil {
@@ -263,8 +264,8 @@ func differingConfig(a, b *v1alpha1.OperatorConfig) []string {
 		name string
 		a, b any
 	}{
-		{"env", a.Env, b.Env}, {"resources", a.Resources, b.Resources}, {"nodeSelector", a.NodeSelector, b.NodeSelector},
-		{"tolerations", a.Tolerations, b.Tolerations},
+		{"env", a.Env, b.Env}, {"resources", a.Resources, b.Resources},
+		{"nodeSelector", a.NodeSelector, b.NodeSelector}, {"tolerations", a.Tolerations, b.Tolerations},
 	} {
 		if !equality.Semantic.DeepEqual(field.a, field.b) {
 			out = append(out, field.name)

@@ -118,8 +118,8 @@ const maxName, maxApproval = 253, 32
 // errNotAsObserved says that a Subscription is not there as it was observed. It is observed again.
 var errNotAsObserved = errors.New("not as it was observed")
 
-// takeOver records in a Subscription what it is, marks it as the operator's, and makes its approval Manual, in one write.
-// The owners of its fields are forgotten: settings that others wrote could never be removed otherwise.
+// takeOver records in a Subscription what it is, marks it as the operator's, and makes its approval Manual, in one
+// write. The owners of its fields are forgotten: settings that others wrote could never be removed otherwise.
 func (e *Engine) takeOver(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation, a plan.Action) error {
 	live := o.subscriptions[a.Name]
 	if live == nil || objectOf(live) != a.Object {

@@ -153,8 +153,8 @@ func TestOursIsWhatWeMadeOrAdopted(t *testing.T) {
 	}
 }
 
-// TestTakenOverAndGivenBack: the write that takes a Subscription over changes its approval and adds the record of it, and
-// giving it back leaves what was there, and what others have added since.
+// TestTakenOverAndGivenBack: the write that takes a Subscription over changes its approval and adds the record of it,
+// and giving it back leaves what was there, and what others have added since.
 func TestTakenOverAndGivenBack(t *testing.T) {
 	t.Parallel()
 	before := subscriptionOfSomebody("echo", "my-echo", func(s *operatorsv1alpha1.Subscription) {
@@ -311,8 +311,8 @@ func TestOfferToAdopt(t *testing.T) {
 			}
 			if offer.ViewHash != test.view || problem != test.problem || offer.Package == nil ||
 				len(offer.Package.Bundles) != 2 || test.asInstalled && (offer.Next != "" || len(offer.Path) > 0) {
-				t.Errorf("view %q, problem %q, want %q, %q; offer %+v", offer.ViewHash, problem, test.view, test.problem,
-					offer)
+				t.Errorf("view %q, problem %q, want %q, %q; offer %+v", offer.ViewHash, problem, test.view,
+					test.problem, offer)
 			}
 		})
 	}

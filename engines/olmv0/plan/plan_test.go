@@ -318,7 +318,8 @@ func TestNext(t *testing.T) {
 		},
 		"a foreign Subscription of another package": {
 			with(served(), func(in *Input) {
-				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions, Subscription{Name: "other", Package: "other"})
+				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions,
+					Subscription{Name: "other", Package: "other"})
 			}),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
@@ -987,7 +988,8 @@ func TestForeignSubscription(t *testing.T) {
 		says  []string
 		never string
 	}{
-		"alone":        {false, Subscription{Name: "theirs", Package: "echo"}, []string{"spec.adopt", "echo/theirs"}, ""},
+		"alone": {false, Subscription{Name: "theirs", Package: "echo"}, []string{"spec.adopt", "echo/theirs"},
+			""},
 		"beside ours":  {true, Subscription{Name: "theirs", Package: "echo"}, []string{"Delete it"}, "spec.adopt"},
 		"another's":    {false, Subscription{Name: "echo", Package: "other"}, []string{"package other"}, "spec.adopt"},
 		"our own name": {false, Subscription{Name: "echo", Package: "echo"}, []string{"spec.adopt"}, ""},

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -134,9 +135,9 @@ func adoptionPending(format string, args ...any) *finding {
 func (in Input) judge(found *v1alpha1.FoundOperator) *finding {
 	operator, release := in.Install.Spec.Operator, in.Install.Spec.Admission.Release
 	if found.Managed && found.Operator != nil && *found.Operator != operator {
-		return &finding{stalled: true, reason: v1alpha1.ReasonNotAdoptable, recheck: recheckProblem, message: fmt.Sprintf(
-			"Bellwether manages the operator for ManagedOperator %s/%s. Let that leave the cluster first, with the "+
-				"removal policy Orphan.", found.Operator.Namespace, found.Operator.Name)}
+		return &finding{stalled: true, reason: v1alpha1.ReasonNotAdoptable, recheck: recheckProblem,
+			message: fmt.Sprintf("Bellwether manages the operator for ManagedOperator %s/%s. Let that leave the "+
+				"cluster first, with the removal policy Orphan.", found.Operator.Namespace, found.Operator.Name)}
 	}
 	key := types.NamespacedName{Namespace: operator.Namespace, Name: operator.Name}
 	verdict := adoption.Judge(adoption.Input{Found: found, Scan: in.Cluster.Found, Known: adoption.Known{
@@ -159,6 +160,10 @@ func (in Input) judge(found *v1alpha1.FoundOperator) *finding {
 	}
 	if len(first.Choices) > 0 {
 		f.message += " " + first.Choices[0]
+	}
+	const field = "spec.adopt.accept"
+	if first.IsAcceptable() && !strings.Contains(f.message, field) {
+		f.message += fmt.Sprintf(" Or add %s to %s of the ManagedOperator, to take it over as it is.", first.Reason, field)
 	}
 	return f
 }
@@ -233,8 +238,8 @@ func (d *decision) planUnderWay(in Input) *finding {
 		"InstallPlan %s, which somebody approved, is %s.", p.Name, phaseName(p.Phase))}
 }
 
-// restore gives an adopted Subscription back as it was. InstallPlans that OLM made of the view go first: OLM would go on
-// waiting for them. Then the whole spec is written in one step, so that OLM never sees the approval of before with the
+// restore gives an adopted Subscription back as it was. InstallPlans that OLM made of the view go first: OLM would go
+// on waiting for them. Then the whole spec is written in one step, so that OLM never sees the approval of before with the
 // view, and last the CatalogSource goes. It returns nil when that is done.
 func (d *decision) restore(in Input) *finding {
 	if ns := in.Cluster.Namespace; !in.Cluster.OLM || !ns.Exists || ns.Terminating {
@@ -266,7 +271,8 @@ func (d *decision) restore(in Input) *finding {
 		return restoring("InstallPlans of the catalog view are being deleted.")
 	case sub.Awaits != "" && !in.exists(sub.Awaits):
 		d.reset(in, sub)
-		return restoring("Subscription %s waits for an InstallPlan that was deleted; it is made to forget that.", sub.Name)
+		return restoring("Subscription %s waits for an InstallPlan that was deleted; it is made to forget that.",
+			sub.Name)
 	}
 	d.add(GiveBack, KindSubscription, sub.Name, sub.Object)
 	return restoring("Subscription %s is being given back as it was.", sub.Name)

@@ -51,7 +51,8 @@ func taken() Input {
 	in.Cluster.Found = nil
 	sub := &in.Cluster.Subscriptions[0]
 	sub.Ours, sub.Keeps, sub.AwaitsView = true, true, true
-	sub.Adopted = &v1alpha1.AdoptedSubscription{Name: "my-echo", Since: metav1.NewTime(now.Add(-time.Minute)), Bundle: v1}
+	sub.Adopted = &v1alpha1.AdoptedSubscription{Name: "my-echo", Since: metav1.NewTime(now.Add(-time.Minute)),
+		Bundle: v1}
 	return in
 }
 
@@ -111,7 +112,7 @@ func TestTakeOver(t *testing.T) {
 		}), want{Reason: refused, Stalled: true, Failing: served}, "Create the OperatorGroup that was there"},
 		"a finding that needs a decision": {with(foreign(), func(in *Input) {
 			found(in).Subscription.GitOps = "Argo CD (echo)"
-		}), want{Reason: refused, Stalled: true, Failing: served}, "Argo CD (echo) writes"},
+		}), want{Reason: refused, Stalled: true, Failing: served}, "Or add GitOps to spec.adopt.accept"},
 		"a finding that was accepted": {with(foreign(), func(in *Input) {
 			found(in).Subscription.GitOps = "Argo CD (echo)"
 			accept(in, adoption.GitOps)
@@ -184,7 +185,8 @@ func TestTakeOver(t *testing.T) {
 			want{Reason: v1alpha1.ReasonViewUnreachable, Stalled: true, Failing: served}, ""},
 		"then it is given the view": {connected(), want{Actions: []Action{act(Apply, KindSubscription, "")},
 			Reason: v1alpha1.ReasonProgressing}, ""},
-		"and is adopted": {adopted(), want{Reason: v1alpha1.ReasonSucceeded}, v1 + " runs, as it was installed by others"},
+		"and is adopted": {adopted(), want{Reason: v1alpha1.ReasonSucceeded},
+			v1 + " runs, as it was installed by others"},
 
 		"a plan that nobody approved stays": {with(adopted(), pendingPlan), want{Reason: v1alpha1.ReasonSucceeded}, ""},
 		"a plan that failed is not tried again": {with(adopted(), func(in *Input) {
@@ -315,8 +317,8 @@ func TestRestore(t *testing.T) {
 		removed bool
 		says    string
 	}{
-		"the Subscription is given back": {going(adopted()), []Action{act(GiveBack, KindSubscription, "my-echo")}, false,
-			"my-echo is being given back"},
+		"the Subscription is given back": {going(adopted()), []Action{act(GiveBack, KindSubscription, "my-echo")},
+			false, "my-echo is being given back"},
 		"then the CatalogSource goes, and the view": {going(adopted(), func(in *Input) {
 			in.Cluster.Subscriptions[0] = foreign().Cluster.Subscriptions[0]
 		}), append([]Action{act(Delete, KindCatalogSource, "bellwether-echo")}, stop...), true, ""},
@@ -327,8 +329,8 @@ func TestRestore(t *testing.T) {
 			viewPlan(in)
 			in.Cluster.InstallPlans[1].Phase, in.Cluster.InstallPlans[1].Approved = "Installing", true
 		}), nil, false, "once InstallPlan install-2 has ended"},
-		"a plan of the view goes first": {going(adopted(), viewPlan), []Action{act(Delete, KindInstallPlan, "install-2")},
-			false, ""},
+		"a plan of the view goes first": {going(adopted(), viewPlan),
+			[]Action{act(Delete, KindInstallPlan, "install-2")}, false, ""},
 		"and OLM forgets it": {going(adopted(), func(in *Input) { in.Cluster.Subscriptions[0].Awaits = "install-2" }),
 			[]Action{{Verb: Reset, Kind: KindSubscription, Name: "my-echo", Value: v1}}, false, ""},
 		"a plan of others stays": {going(adopted(), pendingPlan), []Action{act(GiveBack, KindSubscription, "my-echo")},

@@ -5,6 +5,8 @@ package agent
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -115,7 +117,11 @@ func ordinary() map[string]existing {
 			o.delete(o.source)
 			o.gone(o.source)
 		}},
-		"own-group": {group: func(*operatorsv1.OperatorGroup) {}},
+		"all-namespaces": {group: func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = nil },
+			release: func(r *v1alpha1.Release) { r.Install.Mode = v1alpha1.InstallAllNamespaces }},
+		"source-elsewhere": {subscribe: func(s *operatorsv1alpha1.Subscription) {
+			s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace = "theirs-"+s.Namespace, "olm"
+		}},
 		"configured": {subscribe: func(s *operatorsv1alpha1.Subscription) {
 			s.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: env}
 		}, release: func(r *v1alpha1.Release) { r.Install.Config = &v1alpha1.OperatorConfig{Env: env} },
@@ -199,7 +205,16 @@ func undecided() map[string]existing {
 		"channel-gone": {theirs: func(pkg string) []byte {
 			return bytes.ReplaceAll(fbc(pkg, line("1.0.0")...), []byte(`"stable"`), []byte(`"old"`))
 		}, subscribe: func(s *operatorsv1alpha1.Subscription) { s.Spec.Channel = "old" },
-			refused: []string{"It follows channel old"}, accept: []v1alpha1.AcceptedFinding{adoption.ChannelNotInCatalog}},
+			refused: []string{"It follows channel old"},
+			accept:  []v1alpha1.AcceptedFinding{adoption.ChannelNotInCatalog}},
+		"renamed": {theirs: func(pkg string) []byte {
+			text := string(fbc(pkg, line("1.0.0")...))
+			for _, field := range []string{`"name":"%s","schema"`, `"package":"%s"`, `"packageName":"%s"`} {
+				text = strings.ReplaceAll(text, fmt.Sprintf(field, pkg), fmt.Sprintf(field, pkg+"-old"))
+			}
+			return []byte(text)
+		}, subscribe: func(s *operatorsv1alpha1.Subscription) { s.Spec.Package += "-old" },
+			refused: []string{"has the bundle adopt-renamed.v1.0.0", "Set spec.package"}, left: true},
 		"version-gone": {theirs: only("1.0.5"), refused: []string{"It runs version 1.0.5", "catalog add"}, left: true},
 		"newer":        {theirs: only("2.0.0"), refused: []string{"newer than every version"}, left: true},
 		"config-differs": {release: func(r *v1alpha1.Release) {
@@ -296,8 +311,13 @@ func (o *owned) install(e existing) {
 	if e.subscribe != nil {
 		e.subscribe(o.sub)
 	}
+	o.source.Name, o.source.Namespace = o.sub.Spec.CatalogSource, o.sub.Spec.CatalogSourceNamespace
 	for _, object := range []client.Object{o.group, o.source, o.sub} {
 		o.create(object)
+	}
+	if o.source.Namespace != o.operator {
+		// All namespaces see it: without its server, nothing would be resolved in any.
+		o.t.Cleanup(func() { o.must(o.Delete(context.Background(), o.source)) })
 	}
 	if !e.never {
 		o.waitForOLM()
@@ -429,7 +449,7 @@ func (o *owned) adopted(e existing) {
 	o.t.Helper()
 	oi := o.runs()
 	if a := oi.Status.Adopted; o.before["Subscription "+o.sub.Name] != "" && (a == nil || a.Name != o.sub.Name ||
-		a.Source != "theirs" || a.Bundle != oi.Status.Installed.Bundle) {
+		a.Source != o.source.Name || a.Bundle != oi.Status.Installed.Bundle) {
 		o.t.Errorf("status.adopted: %+v", a)
 	}
 	want := maps.Clone(o.before)
