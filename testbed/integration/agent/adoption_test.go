@@ -5,6 +5,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,8 +33,8 @@ import (
 // ordinary Subscription with automatic approval, from a catalog in its namespace with version 1.0.0. The catalog of the
 // release has 1.0.0 and 1.1.0.
 type existing struct {
-	// theirs is their catalog, if it is another one.
-	theirs func(pkg string) []byte
+	// theirs is their catalog, and ours that of the release, if it is another one.
+	theirs, ours func(pkg string) []byte
 	// subscribe changes the Subscription, and group the OperatorGroup, before they are made.
 	subscribe func(*operatorsv1alpha1.Subscription)
 	group     func(*operatorsv1.OperatorGroup)
@@ -43,8 +44,11 @@ type existing struct {
 	change func(*owned)
 	// release changes the release.
 	release func(*v1alpha1.Release)
-	// refused are texts of the message with which it is refused first; none: it is not.
+	// refused are texts of the message with which it is refused first; none: it is not. The reason is NotAdoptable
+	// unless another one is given. pending are texts of a message with which the agent waits.
 	refused []string
+	reason  string
+	pending []string
 	// accept are findings that are accepted then; repair is what somebody does then.
 	accept []v1alpha1.AcceptedFinding
 	repair func(*owned)
@@ -173,6 +177,13 @@ func ordinary() map[string]existing {
 			}
 			o.sameThing()
 		}},
+		"uninstalled": {then: func(o *owned) {
+			o.uninstall(v1alpha1.RemovalUninstall)
+			o.gone(o.sub.DeepCopy())
+			o.must(o.Get(o.t.Context(), client.ObjectKey{Name: o.operator}, &corev1.Namespace{}))
+			o.must(o.Get(o.t.Context(), client.ObjectKeyFromObject(o.group), &operatorsv1.OperatorGroup{}))
+			o.sameThing()
+		}},
 		"undone": {subscribe: func(s *operatorsv1alpha1.Subscription) {
 			s.Labels, s.Spec.StartingCSV = map[string]string{"team": "blue"}, csvName(s.Spec.Package, "1.0.0")
 		}, then: (*owned).undo},
@@ -224,6 +235,9 @@ func undecided() map[string]existing {
 			s.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Volumes: []corev1.Volume{{Name: "scratch",
 				VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}}
 		}, refused: []string{"spec.config.volumes"}, left: true},
+		"too-large": {ours: func(pkg string) []byte {
+			return fbc(pkg, bundle{version: "1.0.0", schemaBytes: 2 << 20}, bundle{version: "1.1.0", replaces: "1.0.0"})
+		}, reason: v1alpha1.ReasonBundleTooLarge, refused: []string{"at most 1024 KiB fit"}, left: true},
 		"two-groups": {change: func(o *owned) {
 			o.create(&operatorsv1.OperatorGroup{ObjectMeta: o.meta("second")})
 		}, refused: []string{"2 OperatorGroups", "Delete all but one"}, left: true},
@@ -278,6 +292,14 @@ func unfinished() map[string]existing {
 		"failed": {never: true, theirs: func(pkg string) []byte {
 			return fbc(pkg, bundle{version: "1.0.0", change: neverReady(1)})
 		}, refused: []string{"has failed", "Repair it"}, left: true},
+		"under-way": {unsettled: true, change: func(o *owned) {
+			next := bundle{version: "1.1.0", replaces: "1.0.0", change: neverReady(3600)}
+			o.serveTo(o.server, fbc(o.operator, bundle{version: "1.0.0"}, next))
+			o.eventually("OLM installs the next version", func() bool {
+				csv := o.csv("1.1.0")
+				return csv != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseInstalling
+			})
+		}, pending: []string{"OLM is at work"}, left: true},
 		"csv-gone": {unsettled: true, change: func(o *owned) {
 			csv := o.csv("1.0.0")
 			o.delete(csv)
@@ -295,6 +317,9 @@ func (o *owned) install(e existing) {
 	o.t.Helper()
 	o.makeNamespace()
 	o.server, o.pin = o.newServer(), o.harness.pin(line("1.0.0", "1.1.0")...)
+	if e.ours != nil {
+		o.pin = o.catalog(e.ours(o.operator))
+	}
 	content := fbc(o.operator, line("1.0.0")...)
 	if e.theirs != nil {
 		content = e.theirs(o.operator)
@@ -414,8 +439,12 @@ func (o *owned) admitAsInstalled(e existing, accept ...v1alpha1.AcceptedFinding)
 func (o *owned) adopt(e existing) {
 	o.t.Helper()
 	o.admitAsInstalled(e)
+	if len(e.pending) > 0 {
+		o.says(e.pending...)
+		o.untouched(e)
+	}
 	if len(e.refused) > 0 {
-		o.stalls(v1alpha1.ReasonNotAdoptable, e.refused...)
+		o.stalls(cmp.Or(e.reason, v1alpha1.ReasonNotAdoptable), e.refused...)
 		o.untouched(e)
 		if e.accept != nil {
 			o.admitAsInstalled(e, e.accept...)
@@ -432,13 +461,13 @@ func (o *owned) adopt(e existing) {
 // untouched checks that nothing was changed, and nothing was made.
 func (o *owned) untouched(e existing) {
 	o.t.Helper()
-	if diff := cmp.Diff(o.sub.Spec, o.current().Spec); diff != "" {
+	if diff := gocmp.Diff(o.sub.Spec, o.current().Spec); diff != "" {
 		o.t.Errorf("the Subscription was changed (-before +after):\n%s", diff)
 	}
 	if e.never || e.unsettled {
 		return
 	}
-	if diff := cmp.Diff(o.before, o.everything()); diff != "" {
+	if diff := gocmp.Diff(o.before, o.everything()); diff != "" {
 		o.t.Errorf("objects (-before +after):\n%s", diff)
 	}
 	o.sameThing()
@@ -459,14 +488,14 @@ func (o *owned) adopted(e existing) {
 			want[made] = got[made]
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		o.t.Errorf("objects (-before +after):\n%s", diff)
 	}
 	o.isManual()
 	o.sameThing()
 	group := &operatorsv1.OperatorGroup{}
 	o.must(o.Get(o.t.Context(), client.ObjectKeyFromObject(o.group), group))
-	if diff := cmp.Diff(o.group.Spec, group.Spec); diff != "" {
+	if diff := gocmp.Diff(o.group.Spec, group.Spec); diff != "" {
 		o.t.Errorf("OperatorGroup (-before +after):\n%s", diff)
 	}
 }
@@ -489,7 +518,7 @@ func (o *owned) sameThing() {
 	}
 	now := o.harness.thing("mine")
 	o.must(o.Get(o.t.Context(), client.ObjectKeyFromObject(now), now))
-	if diff := cmp.Diff(o.thing.Object, now.Object); diff != "" {
+	if diff := gocmp.Diff(o.thing.Object, now.Object); diff != "" {
 		o.t.Errorf("custom resource (-before +after):\n%s", diff)
 	}
 }
@@ -514,7 +543,7 @@ func (o *owned) writeBack() {
 func (o *owned) undo() {
 	o.uninstall(v1alpha1.RemovalRestore)
 	sub := o.current()
-	if diff := cmp.Diff(o.sub.Spec, sub.Spec); diff != "" {
+	if diff := gocmp.Diff(o.sub.Spec, sub.Spec); diff != "" {
 		o.t.Errorf("Subscription (-before +after):\n%s", diff)
 	}
 	for name := range sub.Labels {
@@ -522,10 +551,10 @@ func (o *owned) undo() {
 			delete(sub.Labels, name) // OLM's
 		}
 	}
-	if diff := cmp.Diff(o.sub.Labels, sub.Labels); diff != "" || len(sub.Annotations) > 0 {
+	if diff := gocmp.Diff(o.sub.Labels, sub.Labels); diff != "" || len(sub.Annotations) > 0 {
 		o.t.Errorf("annotations %v; labels (-before +after):\n%s", sub.Annotations, diff)
 	}
-	if diff := cmp.Diff(o.before, o.everything()); diff != "" {
+	if diff := gocmp.Diff(o.before, o.everything()); diff != "" {
 		o.t.Errorf("objects (-before +after):\n%s", diff)
 	}
 	o.sameThing()
