@@ -56,8 +56,11 @@ type Report struct {
 	// Installed is the version that is there, whether it works or not; nil where
 	// there is none.
 	Installed *v1alpha1.InstalledVersion
+	// Adopted says what others had installed before it was taken over; nil where nothing was.
+	Adopted *v1alpha1.AdoptedSubscription
 	// Complete says that Installed is the admitted release with the admitted
-	// settings, and that its installation has succeeded.
+	// settings, and that its installation has succeeded. Where a release is to adopt what is there, it is also Complete
+	// if nothing is.
 	Complete bool
 	// Path holds the bundles that are still to be installed, in order.
 	Path []string

@@ -35,7 +35,7 @@ func StatusOfRefused(install *v1alpha1.OperatorInstall, unknown *Kept, finding F
 func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1alpha1.OperatorInstallStatus {
 	status := *install.Status.DeepCopy()
 	status.ObservedGeneration, status.Kept = install.Generation, nil
-	status.Installed, status.OLM = report.Installed, report.OLM
+	status.Installed, status.OLM, status.Adopted = report.Installed, report.OLM, report.Adopted
 	status.Path = cut(report.Path, maxPath, maxBundleName)
 	status.Problems = report.Problems[:min(len(report.Problems), workload.MaxProblems)]
 	for _, stage := range report.Stages {
@@ -110,13 +110,25 @@ func conclude(status *v1alpha1.OperatorInstallStatus, release v1alpha1.Release, 
 	case report.Health != nil:
 		summarize(status, *report.Health)
 	default:
-		message := fmt.Sprintf("%s runs.", release.Bundle)
+		message := runs(release, report)
 		if report.Progress != nil && report.Progress.Problem {
 			message += " " + report.Progress.Message
 		}
 		conditions.Summarize(&status.Conditions, status.ObservedGeneration,
 			conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: message})
 	}
+}
+
+// runs says what an install that is Complete runs. What was adopted may be of any version.
+func runs(release v1alpha1.Release, report Report) string {
+	switch {
+	case !release.AsInstalled:
+		return fmt.Sprintf("%s runs.", release.Bundle)
+	case report.Installed == nil:
+		return fmt.Sprintf("Nothing of package %s is installed in namespace %s, so there is nothing to adopt.",
+			release.Package, release.TargetNamespace())
+	}
+	return fmt.Sprintf("%s runs, as it was installed by others.", report.Installed.Bundle)
 }
 
 // maxFields bounds how many fields the message of Drifted names.

@@ -11,6 +11,9 @@
 //     other operator defers clusters that are offline.
 //   - An agent does not uninstall itself. It would end before it has reported, and the hub would wait for it. It is
 //     left on the cluster, as with the removal policy Orphan.
+//
+// And an agent takes its own Subscription over, which people made with the manifest of a release, without
+// spec.adopt of the ManagedOperator.
 package own
 
 // AgentPackage is the name of the agent's package in catalogs.

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,6 +114,32 @@ func (r OperatorReference) ManagedLabels() map[string]string {
 	labels := r.Labels()
 	labels[LabelManaged] = "true"
 	return labels
+}
+
+// SettingsOf returns the JSON of settings, as a FoundSubscription has them; empty for none.
+func SettingsOf(c *OperatorConfig) string {
+	if c == nil {
+		return ""
+	}
+	text, err := json.Marshal(c)
+	if err != nil { // plain data always marshals
+		panic(fmt.Sprintf("marshal settings: %v", err))
+	}
+	return string(text)
+}
+
+// SupportedConfig returns what the Subscription sets of what a ManagedOperator can set;
+// nil for nothing. It is not known where the report has no room for it, or nobody can
+// read it.
+func (s *FoundSubscription) SupportedConfig() (config *OperatorConfig, known bool) {
+	if s.Settings == "" {
+		return nil, len(s.Config) <= len(s.ConfigNotSupported)
+	}
+	config = &OperatorConfig{}
+	if err := json.Unmarshal([]byte(s.Settings), config); err != nil {
+		return nil, false
+	}
+	return config, true
 }
 
 // ClusterNamespace is the namespace on the hub of the cluster with this name.

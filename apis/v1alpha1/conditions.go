@@ -330,6 +330,14 @@ const (
 	// ReasonInstalledElsewhere says that the operator already runs for all
 	// namespaces from another one.
 	ReasonInstalledElsewhere = "InstalledElsewhere"
+	// ReasonNotAdoptable says that the operator that somebody else installed cannot be
+	// adopted as it is.
+	ReasonNotAdoptable = "NotAdoptable"
+	// ReasonAdoptionPending says that the operator is about to be adopted, and OLM is at
+	// work.
+	ReasonAdoptionPending = "AdoptionPending"
+	// ReasonRestoring says that what was adopted is being given back.
+	ReasonRestoring = "Restoring"
 	// ReasonCatalogNotReady says that OLM has not connected to the view.
 	ReasonCatalogNotReady = "CatalogNotReady"
 	// ReasonViewUnreachable says that OLM tries to connect to the view, and that no

@@ -261,7 +261,7 @@ type OperatorAdoption struct {
 // AcceptedFinding is the reason of a finding about an operator that others
 // installed, with which it can be taken over if a person accepts that.
 //
-// +kubebuilder:validation:Enum=CSVEdited;CSVFailed;ChannelNotInCatalog;Dependency;GitOps;ScaledToZero;SharedNamespace
+// +kubebuilder:validation:Enum=CSVEdited;ChannelNotInCatalog;Dependency;GitOps;PlanPending;ScaledToZero;SharedNamespace
 type AcceptedFinding string
 
 // InstallMode is what an operator watches.

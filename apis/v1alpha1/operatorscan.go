@@ -194,10 +194,11 @@ type FoundSubscription struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	ConfigNotSupported []string `json:"configNotSupported,omitempty"`
-	// Settings are the values of those that a ManagedOperator can set; absent where they
-	// take more than 4096 bytes as JSON.
+	// Settings are the values of those that a ManagedOperator can set, as the JSON of an
+	// OperatorConfig; empty where they take more than 4096 characters.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
-	Settings *OperatorConfig `json:"settings,omitempty"`
+	Settings string `json:"settings,omitempty"`
 
 	// InstalledCSV and CurrentCSV are what OLM says in the status: the one that is installed, and the one that the
 	// Subscription is about to have.

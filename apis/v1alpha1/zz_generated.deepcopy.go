@@ -1756,11 +1756,6 @@ func (in *FoundSubscription) DeepCopyInto(out *FoundSubscription) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
-	if in.Settings != nil {
-		in, out := &in.Settings, &out.Settings
-		*out = new(OperatorConfig)
-		(*in).DeepCopyInto(*out)
-	}
 	if in.Writers != nil {
 		in, out := &in.Writers, &out.Writers
 		*out = make([]string, len(*in))

@@ -96,11 +96,13 @@ type Operator struct {
 	claim.Claim
 	// Catalog is its OperatorCatalog, as namespace/name.
 	Catalog string
+	// Config is what it sets in the Subscription; nil for nothing.
+	Config *v1alpha1.OperatorConfig
 }
 
 // OperatorOf returns what a judgement needs of a ManagedOperator.
 func OperatorOf(o *v1alpha1.ManagedOperator) Operator {
-	return Operator{Claim: claim.Of(o), Catalog: o.Namespace + "/" + o.Spec.Catalog.Name}
+	return Operator{Claim: claim.Of(o), Catalog: o.Namespace + "/" + o.Spec.Catalog.Name, Config: o.Spec.Install.Config}
 }
 
 // subject is an operator with what is around it.

@@ -89,6 +89,12 @@ func Of(catalog string, p *catalogs.Package) Package {
 	return out
 }
 
+// Has tells whether a bundle is a version of the package.
+func (p Package) Has(bundle string) bool {
+	_, ok := p.bundle(bundle)
+	return ok
+}
+
 func (p Package) bundle(name string) (Bundle, bool) {
 	i := slices.IndexFunc(p.Bundles, func(b Bundle) bool { return b.Name == name })
 	if i < 0 {
@@ -279,7 +285,8 @@ func (s subject) noChannel(p *Package) Finding {
 	return Finding{Class: NeedsDecision, Reason: "ChannelNotInCatalog", Message: fmt.Sprintf(
 		"It follows channel %s, which package %s in OperatorCatalog %s does not have.", s.sub.Channel, p.Name,
 		p.Catalog),
-		Choices: []string{"Let the ManagedOperator follow another channel: " + phrase.First(names, 5) + ".",
+		Choices: []string{accepting(ChannelNotInCatalog, "it follows the channel of the ManagedOperator then. The "+
+			"package has "+phrase.First(names, 5)+"."),
 			"Add the channel to the ladder file of the package, and publish the catalog."}}
 }
 

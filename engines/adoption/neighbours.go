@@ -206,8 +206,7 @@ func (s subject) shared() []Finding {
 	return one(NeedsDecision, "SharedNamespace", fmt.Sprintf("Namespace %s has other operators too: %s. OLM makes one "+
 		"InstallPlan for a namespace: one Subscription with manual approval makes all of them manual, and one that "+
 		"does not resolve stops all.", s.Found.Namespace, phrase.First(names, 5)),
-		"Take over all of them, each by a ManagedOperator of its own with spec.install.namespace "+
-			s.Found.Namespace+".",
+		accepting(SharedNamespace, "somebody has to approve the InstallPlans of the other operators from then on."),
 		"Install the operator in a namespace of its own, after its Subscription and CSV were deleted here. Its "+
 			"objects stay, and its pods stop meanwhile.", leave)
 }
@@ -235,7 +234,7 @@ func (s subject) dependencies() []Finding {
 		}
 		return one(NeedsDecision, "Dependency", fmt.Sprintf("OLM installed it by itself, because %s needs it.", of),
 			"Take over the operator that needs it. Its catalog view then has this one too.",
-			"Take it over by itself, if a team is to decide about its versions.")
+			accepting(Dependency, "it is taken over by itself, and its ManagedOperator decides about its versions."))
 	}
 	if len(users) == 0 {
 		return nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
@@ -59,8 +61,9 @@ func (s subject) csvState() []Finding {
 		return s.noSubscription()
 	case s.csv.Phase == csvFailed:
 		return one(NeedsDecision, "CSVFailed", fmt.Sprintf("%s has failed: %s.", s.csvName(), s.csvMessage()),
-			"Repair it with the means that installed it, and scan again.",
-			"Take it over as it is and go to a version that works: an upgrade may leave a version that has failed.")
+			"Repair it with the means that installed it, or upgrade it with them to a version that works, and scan "+
+				"again. What has failed is not taken over: OLM lets an upgrade leave it only where the OperatorGroup "+
+				"says so.")
 	case s.csv.Phase == csvReplacing:
 		return s.underWay(fmt.Sprintf("%s is being replaced", s.csvName()))
 	case s.csv.Phase != csvSucceeded:
@@ -146,6 +149,8 @@ func (s subject) plans() []Finding {
 			found = append(found, Finding{Class: NeedsDecision, Reason: "PlanPending",
 				Message: what + " waits for approval.",
 				Choices: []string{"Approve it, and scan again when OLM is done: then the new version is taken over.",
+					accepting(PlanPending, "the version that runs is taken over, and the InstallPlan waits until the "+
+						"first upgrade, for which OLM makes another one."),
 					"Delete it: then the version that runs is taken over. OLM makes another one unless the " +
 						"Subscription changes."}})
 		default:
@@ -181,7 +186,9 @@ func (s subject) gitOps() []Finding {
 		return one(NeedsDecision, "GitOps", fmt.Sprintf("%s writes %s, and would undo what a take-over changes.",
 			s.sub.GitOps, s.name()),
 			"Take the Subscription out of the repository or release in such a way that it is not deleted on the "+
-				"cluster, and scan again. The ManagedOperator can be in the repository instead.", leave)
+				"cluster, and scan again. The ManagedOperator can be in the repository instead.",
+			accepting(GitOps, "what writes the Subscription must not write it again, or each of the two undoes what "+
+				"the other one does."), leave)
 	}
 	var others []string
 	for _, w := range s.sub.Writers {
@@ -204,7 +211,7 @@ func isUsualWriter(manager string) bool {
 
 // config is about settings of the Subscription.
 func (s subject) config() []Finding {
-	if s.sub == nil || len(s.sub.Config) == 0 {
+	if s.sub == nil {
 		return nil
 	}
 	if len(s.sub.ConfigNotSupported) > 0 {
@@ -212,8 +219,59 @@ func (s subject) config() []Finding {
 			"does not have.", s.name(), strings.Join(s.sub.ConfigNotSupported, ", spec.config.")),
 			"Remove these settings from the Subscription, if the operator runs without them. Its pods restart.", leave)
 	}
+	o := s.operator()
+	if config, known := s.sub.SupportedConfig(); o != nil && known {
+		return s.compareConfig(o, config)
+	}
+	if len(s.sub.Config) == 0 {
+		return nil
+	}
 	return one(Eligible, "Config", fmt.Sprintf("%s sets spec.config.%s: the same has to be in spec.install.config of "+
-		"the ManagedOperator, or the operator's pods restart.", s.name(), strings.Join(s.sub.Config, ", spec.config.")))
+		"the ManagedOperator, or the operator is not taken over.", s.name(),
+		strings.Join(s.sub.Config, ", spec.config.")))
+}
+
+// compareConfig compares the settings with those that the ManagedOperator would give.
+func (s subject) compareConfig(o *Operator, config *v1alpha1.OperatorConfig) []Finding {
+	differing := differingConfig(config, o.Config)
+	switch {
+	case len(differing) > 0:
+		return one(NeedsDecision, "ConfigDiffers", fmt.Sprintf("%s and ManagedOperator %s have other settings: "+
+			"spec.config.%s. A take-over would restart the operator's pods with them.", s.name(), o.Key,
+			strings.Join(differing, ", spec.config.")),
+			"Make spec.install.config of the ManagedOperator equal to spec.config of the Subscription, with lists in "+
+				"the same order. Where clusters differ, each of the settings needs a ManagedOperator of its own.",
+			"Change the Subscription, with the means that installed it. The operator's pods restart.", leave)
+	case len(s.sub.Config) == 0:
+		return nil
+	}
+	return one(Eligible, "Config", fmt.Sprintf("%s sets spec.config.%s, as ManagedOperator %s does.", s.name(),
+		strings.Join(s.sub.Config, ", spec.config."), o.Key))
+}
+
+// differingConfig names the fields in which settings differ, as OLM would tell them apart: the order of variables is
+// that in a Deployment, and empty resources take away those of the bundle.
+func differingConfig(a, b *v1alpha1.OperatorConfig) []string {
+	var none v1alpha1.OperatorConfig
+	if a == nil {
+		a = &none
+	}
+	if b == nil {
+		b = &none
+	}
+	var out []string
+	for _, field := range []struct {
+		name string
+		a, b any
+	}{
+		{"env", a.Env, b.Env}, {"resources", a.Resources, b.Resources},
+		{"nodeSelector", a.NodeSelector, b.NodeSelector}, {"tolerations", a.Tolerations, b.Tolerations},
+	} {
+		if !equality.Semantic.DeepEqual(field.a, field.b) {
+			out = append(out, field.name)
+		}
+	}
+	return out
 }
 
 // changed is about what people changed of what the bundle brought.
@@ -226,8 +284,8 @@ func (s subject) changed() []Finding {
 		found = append(found, Finding{Class: NeedsDecision, Reason: "CSVEdited", Message: fmt.Sprintf(
 			"%s was edited by %s. It differs from its bundle, and an upgrade undoes that.", s.csvName(),
 			phrase.First(s.csv.EditedBy, 3)), Choices: []string{
-			"Take it over as it is, and put what was edited into install settings or into a version of your own " +
-				"before the first upgrade.", leave}})
+			accepting(CSVEdited, "it is taken over as it is. Put what was edited into install settings, or into a "+
+				"version of your own, before the first upgrade."), leave}})
 	}
 	if len(s.csv.Missing) > 0 {
 		found = append(found, Finding{Class: NeedsDecision, Reason: "DefinitionMissing", Message: fmt.Sprintf(
@@ -245,7 +303,8 @@ func (s subject) deployment(d v1alpha1.FoundDeployment) []Finding {
 	switch {
 	case d.Replicas == 0 && d.Bundle > 0:
 		return one(NeedsDecision, "ScaledToZero", fmt.Sprintf("%s was scaled to 0: the operator does not run.", name),
-			fmt.Sprintf("Scale it to %d again if it is to run, and scan again.", d.Bundle), leave)
+			fmt.Sprintf("Scale it to %d again if it is to run, and scan again.", d.Bundle),
+			accepting(ScaledToZero, "it stays at 0 until the first upgrade."), leave)
 	case d.Replicas != d.Bundle:
 		return one(Eligible, "Scaled", fmt.Sprintf("%s was scaled to %d, and the bundle asks for %d. An upgrade sets "+
 			"it back.", name, d.Replicas, d.Bundle))

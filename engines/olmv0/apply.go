@@ -94,6 +94,10 @@ func (e *Engine) act(ctx context.Context, install *v1alpha1.OperatorInstall, o *
 		return e.correct(ctx, install, o, a)
 	case plan.Redo:
 		return e.redo(ctx, install, a)
+	case plan.TakeOver:
+		return e.takeOver(ctx, install, o, a)
+	case plan.GiveBack:
+		return e.giveBack(ctx, install, o, a)
 	default:
 		return e.change(ctx, install, a)
 	}

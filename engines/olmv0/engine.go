@@ -13,6 +13,7 @@ package olmv0
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -101,6 +102,8 @@ type Observation struct {
 	view view.View
 	// rendered has the objects of the templates by kind.
 	rendered map[string]*unstructured.Unstructured
+	// subscriptions are those of the operator's namespace as they were read, by name.
+	subscriptions map[string]*unstructured.Unstructured
 	// deployments are those of the installed CSV.
 	deployments []*appsv1.Deployment
 	// backups are those of the cluster, read only where the policy asks for some.
@@ -152,11 +155,26 @@ func (e *Engine) Observe(ctx context.Context, install *v1alpha1.OperatorInstall)
 		r.readOccupants(ctx)
 		return r.observation, nil
 	}
+	if err := e.find(ctx, r.observation, install.Spec.Admission.Release); err != nil {
+		return nil, err
+	}
 	return r.observation, e.addOffer(ctx, r, install)
 }
 
+// find adds everything that OLM has on the cluster, where an operator of somebody else may be adopted.
+func (e *Engine) find(ctx context.Context, o *Observation, release v1alpha1.Release) error {
+	isOurs := func(s plan.Subscription) bool { return s.Ours }
+	if !adopts(release) || slices.ContainsFunc(o.Cluster.Subscriptions, isOurs) {
+		return nil
+	}
+	found, err := (&Finder{Local: e.Local, OLM: e.OLM}).Find(ctx)
+	o.Cluster.Found = &found
+	return err
+}
+
 func (e *Engine) reader(install *v1alpha1.OperatorInstall) *reader {
-	o := &Observation{rendered: map[string]*unstructured.Unstructured{}, owned: map[string][]string{}}
+	o := &Observation{rendered: map[string]*unstructured.Unstructured{}, owned: map[string][]string{},
+		subscriptions: map[string]*unstructured.Unstructured{}}
 	if state, ok := e.Views.State(viewKey(install)); ok {
 		o.View = plan.View{Hash: state.Hash, Address: state.Addr, Idle: state.Idle}
 	}
@@ -223,7 +241,7 @@ func dataFor(install *v1alpha1.OperatorInstall, address string) templates.Data {
 		Cluster: install.Spec.Cluster, Operator: install.Spec.Operator.Name,
 		OperatorNamespace: install.Spec.Operator.Namespace,
 		Namespace:         release.TargetNamespace(), Package: release.Package, Channel: release.Channel,
-		Version: release.Version,
-		Mode:    release.Install.Mode, Config: release.Install.Config, ViewAddress: address,
+		Version: release.Version, Subscription: release.Package,
+		Mode: release.Install.Mode, Config: release.Install.Config, ViewAddress: address,
 	}
 }

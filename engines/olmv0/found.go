@@ -232,11 +232,21 @@ func (sub *subscribed) found() *v1alpha1.FoundSubscription {
 		out.Package, out.Channel, out.StartingCSV = spec.Package, spec.Channel, spec.StartingCSV
 		out.Source, out.SourceNamespace = spec.CatalogSource, spec.CatalogSourceNamespace
 		out.Approval = string(cmp.Or(spec.InstallPlanApproval, operatorsv1alpha1.ApprovalAutomatic))
+		out.Settings = v1alpha1.SettingsOf(settingsOf(spec.Config))
 		// OLM names the Subscriptions that it makes for dependencies like this (NewSubscriptionStepResource).
 		out.Dependency = sub.Name == strings.Join([]string{spec.Package, spec.Channel, spec.CatalogSource,
 			spec.CatalogSourceNamespace}, "-")
 	}
 	return out
+}
+
+// settingsOf are the settings that a ManagedOperator has too; nil where there are none.
+func settingsOf(c *operatorsv1alpha1.SubscriptionConfig) *v1alpha1.OperatorConfig {
+	if c == nil || len(c.Env) == 0 && c.Resources == nil && len(c.NodeSelector) == 0 && len(c.Tolerations) == 0 {
+		return nil
+	}
+	return &v1alpha1.OperatorConfig{Env: c.Env, Resources: c.Resources, NodeSelector: c.NodeSelector,
+		Tolerations: c.Tolerations}
 }
 
 // writers are the field managers of the spec, as far as the caches have them.

@@ -147,6 +147,7 @@ func TestFind(t *testing.T) {
 				Channel: "stable", Source: "community", SourceNamespace: "olm", Approval: "Automatic",
 				StartingCSV: "echo.v1.0.0", Config: []string{"affinity", "env"},
 				ConfigNotSupported: []string{"affinity"},
+				Settings:           `{"env":[{"name":"A"}]}`,
 				InstalledCSV:       "echo.v1.0.0", CurrentCSV: "echo.v1.1.0", InstallPlan: "install-2",
 				NotResolved: "constraints not satisfiable", GitOps: "Argo CD (team-echo)",
 				Finalizers: []string{"example.com/keep"}},

@@ -144,6 +144,10 @@ func (r *reader) readSubscriptions(ctx context.Context) error {
 	if err := r.list(ctx, plan.KindSubscription, &list); err != nil {
 		return err
 	}
+	ours := r.findOurs(list.Items)
+	if ours != nil {
+		r.data.Subscription = ours.GetName()
+	}
 	r.isInSync(plan.KindSubscription, nil)
 	for i := range list.Items {
 		live := &list.Items[i]
@@ -153,9 +157,11 @@ func (r *reader) readSubscriptions(ctx context.Context) error {
 		}
 		observed := subscriptionOf(sub)
 		observed.Object = objectOf(live)
-		if sub.Name == r.data.Package {
+		r.observation.subscriptions[sub.Name] = live
+		if live == ours {
 			observed.Ours, observed.InSync = true, r.isInSync(plan.KindSubscription, live)
 			r.readKept(live, &observed)
+			r.readAdopted(live, &observed)
 		}
 		r.observation.Cluster.Subscriptions = append(r.observation.Cluster.Subscriptions, observed)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/engines/adoption"
 	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
@@ -150,7 +151,7 @@ func (o *offers) start(key client.ObjectKey, e *entry, r request) {
 		}
 		offer, content, err := o.read(ctx, r)
 		if err != nil {
-			offer, content = plan.Offer{Problem: problemOf(err, r)}, view.View{}
+			offer, content = plan.Offer{Problem: problemOf(err, r), Package: offer.Package}, view.View{}
 		}
 		if o.keep(key, e, offer, content) {
 			o.notify(key)
@@ -201,12 +202,11 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 	if err != nil {
 		return offer, view.View{}, err
 	}
-	offer.Versions = map[string]string{}
-	for name, bundle := range pkg.Bundles {
-		offer.Versions[name] = bundle.VersionString()
-	}
-	for name, block := range pkg.Blocks { // a blocked bundle may be gone from the catalog, and be installed
-		offer.Versions[name] = block.Version
+	describe(&offer, pkg, r)
+	if r.Release.AsInstalled {
+		if offer.Problem = r.notInCatalog(*offer.Package); offer.Problem != nil || r.Installed.Name == "" {
+			return offer, view.View{}, nil // there is nothing to serve
+		}
 	}
 	found, err := findRoute(pkg, r)
 	if err != nil {
@@ -243,6 +243,32 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 		return addContent(&offer, content, r.Release)
 	})
 	return offer, content, err
+}
+
+// describe adds to an offer what is in the package.
+func describe(offer *plan.Offer, pkg *catalogs.Package, r request) {
+	offer.Versions = map[string]string{}
+	for name, bundle := range pkg.Bundles {
+		offer.Versions[name] = bundle.VersionString()
+	}
+	for name, block := range pkg.Blocks { // a blocked bundle may be gone from the catalog, and be installed
+		offer.Versions[name] = block.Version
+	}
+	if adopts(r.Release) {
+		known := adoption.Of(cmp.Or(r.Release.Catalog.Source.Image, r.Release.Catalog.Source.Directory), pkg)
+		offer.Package = &known
+	}
+}
+
+// notInCatalog says that the catalog lacks the version that is to be adopted; nil where it does not.
+func (r request) notInCatalog(p adoption.Package) *plan.Problem {
+	if r.Installed.Name == "" || p.Has(r.Installed.Name) {
+		return nil
+	}
+	return &plan.Problem{Reason: v1alpha1.ReasonNotAdoptable, Message: fmt.Sprintf("%s is installed, and package %s "+
+		"in %s does not have it. Add version %s to the ladder file of the package, and publish the catalog: `bellwether "+
+		"catalog add ./ladders BUNDLE`.", r.Installed.Name, p.Name, p.Catalog,
+		cmp.Or(r.Installed.Version, "of that bundle"))}
 }
 
 // addContent adds to an offer what is to be known of the manifests that a view serves.

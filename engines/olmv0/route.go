@@ -56,8 +56,15 @@ func requestFor(install *v1alpha1.OperatorInstall, c plan.Cluster, saved []v1alp
 	admission := install.Spec.Admission
 	r := request{Release: admission.Release, Blocks: install.Spec.Blocks, Present: c.CSVsBefore(""),
 		CanAdvance: c.MayAdvance(now, admission.Revision)}
-	if csv, ok := c.Installed(); ok {
+	csv, ok := c.Installed()
+	if adopts(admission.Release) {
+		csv, ok = c.InstalledOrAdoptable(admission.Release.Package)
+	}
+	if ok {
 		r.Installed = catalogs.Installed{Name: csv.Name, Version: csv.Version}
+	}
+	if r.Release.AsInstalled {
+		r.Release.Bundle, r.Release.Version = csv.Name, csv.Version
 	}
 	r.Consent = consentFor(install, r.Installed.Name, saved)
 	r.CanAdvance = r.CanAdvance || r.Consent != nil && c.MayGoBack(admission.Revision)
@@ -67,6 +74,9 @@ func requestFor(install *v1alpha1.OperatorInstall, c plan.Cluster, saved []v1alp
 	}
 	return r
 }
+
+// adopts tells whether a release permits to adopt what others installed.
+func adopts(r v1alpha1.Release) bool { return r.Adopt != nil || r.AsInstalled }
 
 // identity is equal for equal requests, and differs for others.
 func (r request) identity() string {
@@ -142,6 +152,9 @@ func findRoute(pkg *catalogs.Package, r request) (route, error) {
 	}
 	if found.blocked = blockedTarget(allowed, r); found.blocked != "" {
 		return found, nil
+	}
+	if r.Release.AsInstalled {
+		return found, nil // it is where it is to be, in whichever channel
 	}
 	if isWayBack(pkg, r, r.Installed) {
 		return findWayBack(r), nil

@@ -137,7 +137,7 @@ func (n Names) fillCommand(command string) string {
 // All returns the remedies for the reasons of the API, in the API's order.
 func All() []Remedy {
 	return slices.Concat(general(), fleet(), catalog(), operator(), objectives(), rollout(), rollback(), heldBack(),
-		notPermitted(), cluster(), olm(), backup(), storageMigration(), silence(), probeInputs(), probe())
+		notPermitted(), cluster(), adopted(), olm(), backup(), storageMigration(), silence(), probeInputs(), probe())
 }
 
 // Observed returns the remedies for reasons that are on no condition of the API:

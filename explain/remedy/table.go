@@ -477,8 +477,9 @@ func cluster() []Remedy {
 			run("If nobody needs it, delete the ClusterServiceVersion that the message names. CRDs and their objects "+
 				"are kept", "kubectl -n NAMESPACE delete csv NAME")}, Next: tried},
 		{Reason: v1alpha1.ReasonSubscriptionConflict, Means: "A Subscription that Bellwether did not create " +
-			"subscribes to the same package.", Do: []Action{
-			run("Delete the other Subscription. Its ClusterServiceVersion stays",
+			"subscribes to the same package, or has the name that Bellwether's would have.", Do: []Action{
+			do("Set spec.adopt of the ManagedOperator to take over what it installed, as it runs."),
+			run("Or delete the other Subscription. Its ClusterServiceVersion stays",
 				"kubectl -n NAMESPACE delete subscription.operators.coreos.com NAME"),
 			do("Or set another spec.install.namespace in the ManagedOperator.")}, Next: tried},
 		{Reason: v1alpha1.ReasonInstalledElsewhere, Means: "OLM would have to run the operator a second " +
@@ -489,6 +490,28 @@ func cluster() []Remedy {
 				"ManagedOperator to its namespace to take it over."),
 			do("For two ManagedOperators: set spec.install.mode of both to OwnNamespace, or change the cluster " +
 				"selectors so that no cluster is selected by both, or delete one of them.")}, Next: tried},
+	}
+}
+
+// adopted is about what others installed.
+func adopted() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonNotAdoptable, Means: "The ManagedOperator has spec.adopt, and the operator that " +
+			"others installed on the cluster cannot be taken over as it is. Nothing of it was changed, unless the " +
+			"message says that its Subscription is taken over.", Do: []Action{
+			run("Show everything that stands in the way, with the choices", "bellwether fleet scan CLUSTER"),
+			do("Change that, or add the reason of the finding to spec.adopt.accept of the ManagedOperator if it can " +
+				"be accepted."),
+			do("Or let the ManagedOperator not select the cluster.")}, Next: tried},
+		{Reason: v1alpha1.ReasonAdoptionPending, Means: "The operator that others installed is about to be taken " +
+			"over. OLM is at work, and nothing is changed before it has finished.", Do: []Action{
+			run("If that does not change within a few minutes, find out what OLM does",
+				"kubectl -n NAMESPACE get installplans,clusterserviceversions")},
+			Next: "The operator is taken over as soon as OLM has finished."},
+		{Reason: v1alpha1.ReasonRestoring, Means: "The Subscription that was taken over is being given back as it " +
+			"was, as the removal policy Restore asks.", Do: []Action{
+			run("If that does not change within a few minutes, find out what OLM does",
+				"kubectl -n NAMESPACE get installplans,subscriptions.operators.coreos.com")}, Next: tried},
 	}
 }
 

@@ -24,6 +24,8 @@ type Behaviour struct {
 	FailureShare float64
 	// Bad are the names of bundles whose installation fails on every cluster.
 	Bad []string
+	// Existing are names of bundles that others have installed before: each cluster has one of them; none: nothing.
+	Existing []string
 	// Latency is added to each request of an agent to the hub.
 	Latency Delay
 }
@@ -51,6 +53,14 @@ func (b Behaviour) Of(cluster, bundle string) Installation {
 		Connect: b.Connect.draw(random), Resolve: b.Resolve.draw(random), Install: b.Install.draw(random),
 		Fails: random.Float64() < b.FailureShare || slices.Contains(b.Bad, bundle),
 	}
+}
+
+// existing draws what others have installed on a cluster; empty for nothing.
+func (b Behaviour) existing(cluster string) string {
+	if len(b.Existing) == 0 {
+		return ""
+	}
+	return b.Existing[b.source("existing", cluster).IntN(len(b.Existing))]
 }
 
 // Trouble cuts clusters off from the hub.

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/engines/adoption"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
@@ -37,19 +38,29 @@ type observation struct {
 
 // Observe implements engines.Engine.
 func (e *engine) Observe(ctx context.Context, install *v1alpha1.OperatorInstall) (*observation, error) {
-	seen := &observation{}
-	seen.view, seen.cluster = e.operator(install).seen()
+	seen, o := &observation{}, e.operator(install)
 	if !install.DeletionTimestamp.IsZero() || install.Spec.Admission == nil {
+		seen.view, seen.cluster = o.seen()
 		return seen, nil
 	}
-	pin := install.Spec.Admission.Release.Catalog
-	pkg, err := e.catalogs.Package(ctx, oci.SourceOf(pin.Source), pin.Digest, install.Spec.Admission.Release.Package)
+	release := install.Spec.Admission.Release
+	pin := release.Catalog
+	pkg, err := e.catalogs.Package(ctx, oci.SourceOf(pin.Source), pin.Digest, release.Package)
 	if err != nil {
 		return nil, fmt.Errorf("read catalog: %w", err)
+	}
+	o.begin(pkg, release)
+	seen.view, seen.cluster = o.seen()
+	isOurs := func(s plan.Subscription) bool { return s.Ours }
+	if adopts(release) && !slices.ContainsFunc(seen.cluster.Subscriptions, isOurs) {
+		seen.cluster.Found = scanOf(release, seen.cluster)
 	}
 	seen.offer = offerFor(pkg, install.Spec.Admission, seen.cluster, e.now())
 	return seen, nil
 }
+
+// adopts tells whether a release permits to adopt what others have installed.
+func adopts(r v1alpha1.Release) bool { return r.Adopt != nil || r.AsInstalled }
 
 // offerFor returns what the catalog view is to offer. A hop that OLM carries out keeps the view that led to it.
 func offerFor(pkg *catalogs.Package, admission *v1alpha1.Admission, c plan.Cluster, now time.Time) plan.Offer {
@@ -58,7 +69,18 @@ func offerFor(pkg *catalogs.Package, admission *v1alpha1.Admission, c plan.Clust
 	for name, bundle := range pkg.Bundles {
 		offer.Versions[name] = bundle.VersionString()
 	}
-	from, _ := c.Installed()
+	from, isThere := c.Installed()
+	if adopts(release) {
+		from, isThere = c.InstalledOrAdoptable(release.Package)
+		known := adoption.Of("catalog", pkg)
+		offer.Package = &known
+	}
+	if release.AsInstalled {
+		if isThere {
+			offer.ViewHash = digest(pkg.Name, from.Name, "")
+		}
+		return offer
+	}
 	canAdvance := c.MayAdvance(now, admission.Revision)
 	if before, to, underWay := c.CurrentHop(now, admission.Revision); underWay && to.Name == release.Bundle {
 		from, canAdvance = before, true

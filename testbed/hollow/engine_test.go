@@ -155,6 +155,30 @@ func TestHollowAgentFailsAndGoesOn(t *testing.T) {
 	a.reaches("True Succeeded " + catalogtest.Version(2))
 }
 
+// TestHollowAgentAdopts takes over what others have installed, as it is, and goes on from there. Where nothing is there
+// it installs nothing.
+func TestHollowAgentAdopts(t *testing.T) {
+	asInstalled := func(a *agent) {
+		a.admit(2)
+		at := &v1alpha1.OperatorInstall{}
+		must(t, a.Get(t.Context(), a.key, at))
+		at.Spec.Admission.Release.Adopt, at.Spec.Admission.Release.AsInstalled = &v1alpha1.OperatorAdoption{}, true
+		at.Spec.Admission.Hash = at.Spec.Admission.Release.Hash()
+		must(t, a.Update(t.Context(), at))
+	}
+	a := newAgent(t, Behaviour{Existing: []string{catalogtest.BundleName(0, 1)}})
+	a.admit(2)
+	a.reaches("False SubscriptionConflict nothing")
+	asInstalled(a)
+	a.reaches("True Succeeded " + catalogtest.Version(1))
+	a.admit(3)
+	a.reaches("True Succeeded " + catalogtest.Version(3))
+
+	a = newAgent(t, Behaviour{})
+	asInstalled(a)
+	a.reaches("True Succeeded nothing")
+}
+
 // TestHollowAgentUninstalls carries out the removal policy, and lets the install go.
 func TestHollowAgentUninstalls(t *testing.T) {
 	a := newAgent(t, Behaviour{})

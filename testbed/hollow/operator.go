@@ -13,6 +13,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -32,7 +33,9 @@ type operator struct {
 	// ended is called when an installation has ended.
 	ended func(Installation)
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// begun says that what others have installed before is there.
+	begun bool
 	view  plan.View
 	next  string // what the view offers; empty for nothing
 	state plan.Cluster
@@ -119,6 +122,9 @@ func (o *operator) make(release v1alpha1.Release, kind string) {
 		o.state.CatalogSource = &plan.CatalogSource{Object: o.object(), Name: release.Package, Managed: true,
 			InSync: true, Address: viewAddress}
 	case plan.KindSubscription:
+		if sub := o.subscription(); sub != nil && sub.Ours {
+			sub.InSync, sub.AwaitsView = true, false
+		}
 		if len(o.state.Subscriptions) == 0 {
 			o.state.Subscriptions = []plan.Subscription{{Object: o.object(), Name: release.Package,
 				Package: release.Package, Ours: true, InSync: true}}
@@ -171,6 +177,16 @@ func (o *operator) change(install *v1alpha1.OperatorInstall, a plan.Action) {
 		o.enter(a.Name, operatorsv1alpha1.CSVPhaseInstalling)
 	case plan.SetReplacing:
 		o.enter(a.Name, operatorsv1alpha1.CSVPhaseReplacing)
+	case plan.TakeOver:
+		if sub := o.subscription(); sub != nil {
+			sub.Ours, sub.Keeps, sub.AwaitsView = true, true, true
+			sub.Adopted = &v1alpha1.AdoptedSubscription{Name: sub.Name, Since: metav1.NewTime(o.now()),
+				Bundle: sub.InstalledCSV}
+		}
+	case plan.GiveBack:
+		if sub := o.subscription(); sub != nil {
+			sub.Ours, sub.Keeps, sub.AwaitsView, sub.InSync, sub.Adopted = false, false, false, false, nil
+		}
 	case plan.Adopt:
 		if sub := o.subscription(); sub != nil {
 			sub.CurrentCSV, sub.InstalledCSV, sub.LastUpdated = a.Value, a.Value, o.now()

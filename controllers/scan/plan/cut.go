@@ -78,11 +78,24 @@ func (c *cutter) subscription(s v1alpha1.FoundSubscription) *v1alpha1.FoundSubsc
 		Source: c.text(s.Source, maxName), SourceNamespace: c.text(s.SourceNamespace, maxLabel),
 		Approval: c.text(s.Approval, 32), StartingCSV: c.text(s.StartingCSV, maxName),
 		Config: c.texts(s.Config, 16, maxLabel), ConfigNotSupported: c.texts(s.ConfigNotSupported, 16, maxLabel),
+		Settings:     c.settings(s.Settings),
 		InstalledCSV: c.text(s.InstalledCSV, maxName), CurrentCSV: c.text(s.CurrentCSV, maxName),
 		InstallPlan: c.text(s.InstallPlan, maxName), NotResolved: c.text(s.NotResolved, maxText),
 		Dependency: s.Dependency, GitOps: c.text(s.GitOps, maxText), Writers: c.texts(s.Writers, 8, 128),
 		Finalizers: c.texts(s.Finalizers, 8, maxName), Deleting: s.Deleting,
 	}
+}
+
+// maxSettings bounds the settings of a Subscription, in characters.
+const maxSettings = 4096
+
+// settings leaves out settings that have no room: a part of them would be other settings.
+func (c *cutter) settings(text string) string {
+	if utf8.RuneCountInString(text) > maxSettings {
+		c.cut++
+		return ""
+	}
+	return text
 }
 
 func (c *cutter) csv(v v1alpha1.FoundCSV) *v1alpha1.FoundCSV {

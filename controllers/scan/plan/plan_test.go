@@ -88,6 +88,30 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// TestSettingsAreWholeOrAbsent: a part of them would be other settings.
+func TestSettingsAreWholeOrAbsent(t *testing.T) {
+	t.Parallel()
+	settings := func(length int) string {
+		return v1alpha1.SettingsOf(&v1alpha1.OperatorConfig{NodeSelector: map[string]string{
+			"a": strings.Repeat("x", length)}})
+	}
+	for name, test := range map[string]struct {
+		settings string
+		kept     bool
+	}{"few": {settings(100), true}, "too long": {settings(5000), false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := echo("echo")
+			o.Subscription.Settings = test.settings
+			got := plan.Bound(cluster(o))
+			kept := got.Operators[0].Subscription.Settings == test.settings
+			if kept != test.kept || (got.Truncated == nil) != test.kept {
+				t.Errorf("kept %t, want %t; truncated %+v", kept, test.kept, got.Truncated)
+			}
+		})
+	}
+}
+
 // hostile is a cluster with so many operators, each with lists and texts of such a size.
 func hostile(operators, entries, length int) v1alpha1.OperatorScanStatus {
 	text := strings.Repeat("\"ä\n", length)
@@ -103,7 +127,7 @@ func hostile(operators, entries, length int) v1alpha1.OperatorScanStatus {
 			Subscription: &v1alpha1.FoundSubscription{Name: text, Package: text, Channel: text, Source: text,
 				SourceNamespace: text, Approval: text, StartingCSV: text, Config: texts, ConfigNotSupported: texts,
 				InstalledCSV: text, CurrentCSV: text, InstallPlan: text, NotResolved: text, GitOps: text,
-				Writers: texts, Finalizers: texts},
+				Writers: texts, Finalizers: texts, Settings: text},
 			CSV: &v1alpha1.FoundCSV{Name: text, Version: text, Phase: text, Reason: text, Message: text, Replaces: text,
 				Missing: texts, Required: texts, EditedBy: texts, Finalizers: texts}}
 		n := v1alpha1.FoundNamespace{Name: namespace}

@@ -159,7 +159,7 @@ func (in Input) namesNothing(sub Subscription) bool {
 // unfinishedUpgrade returns a CSV of the package that OLM has not finished to
 // install in the place of another one, and that one.
 func (in Input) unfinishedUpgrade() (before, csv CSV, ok bool) {
-	target := in.Install.Spec.Admission.Release.Bundle
+	target := in.target()
 	for _, csv := range in.Cluster.CSVs {
 		_, ours := in.Offer.Versions[csv.Name]
 		before, there := in.Cluster.csv(csv.Replaces)

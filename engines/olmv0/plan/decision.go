@@ -25,6 +25,9 @@ func newDecision(in Input) *decision {
 	for _, deployment := range in.Cluster.Deployments {
 		d.Report.Problems = append(d.Report.Problems, deployment.Problems...)
 	}
+	if sub, ok := in.Cluster.subscription(); ok {
+		d.Report.Adopted = sub.Adopted
+	}
 	d.Report.OLM, d.Report.Correction = details(in), in.Install.Status.Correction
 	return d
 }

@@ -13,7 +13,7 @@ import (
 // deletes nothing of an install that is Ready.
 func (in Input) deleted() []engines.Deleted {
 	if !conditions.IsTrue(in.Install.Status.Conditions, v1alpha1.ConditionReady) || !in.hasSucceeded() ||
-		!in.Cluster.OLM {
+		!in.Cluster.OLM || in.isAsInstalled() {
 		return nil
 	}
 	release := in.Install.Spec.Admission.Release
@@ -22,7 +22,7 @@ func (in Input) deleted() []engines.Deleted {
 		return []engines.Deleted{{Kind: KindNamespace, Name: namespace}}
 	}
 	_, subscribed := in.Cluster.subscription()
-	csv, installed := in.Cluster.csv(release.Bundle)
+	csv, installed := in.Cluster.csv(in.target())
 	var gone []engines.Deleted
 	for _, object := range []struct {
 		there bool
@@ -31,7 +31,7 @@ func (in Input) deleted() []engines.Deleted {
 		{len(in.Cluster.OperatorGroups) > 0, engines.Deleted{Kind: KindOperatorGroup, Namespace: namespace}},
 		{in.Cluster.CatalogSource != nil, engines.Deleted{Kind: KindCatalogSource, Namespace: namespace}},
 		{subscribed, engines.Deleted{Kind: KindSubscription, Namespace: namespace}},
-		{installed && !csv.Deleting, engines.Deleted{Kind: KindCSV, Namespace: namespace, Name: release.Bundle}},
+		{installed && !csv.Deleting, engines.Deleted{Kind: KindCSV, Namespace: namespace, Name: in.target()}},
 	} {
 		if !object.there {
 			gone = append(gone, object.what)

@@ -36,6 +36,9 @@ func (d *decision) compare(in Input) {
 		kind = KindDeployment
 	}
 	d.Report.Drift = &engines.Drift{Fields: all}
+	if in.isAsInstalled() {
+		return // it is adopted as it is
+	}
 	d.Report.Drift.Correction, d.Report.Correction = engines.Correct(in.Install, of[kind], in.Now)
 	switch d.Report.Drift.Correction {
 	case engines.CorrectionDue:
@@ -91,5 +94,5 @@ func (in Input) notCompared() *engines.Drift {
 	}
 	return &engines.Drift{Unknown: fmt.Sprintf("%s is not compared with the bundle, because the agent does not have "+
 		"its manifests: OLM unpacks them from the bundle's image. Give the agent access to that image.",
-		in.Install.Spec.Admission.Release.Bundle)}
+		in.target())}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/engines/adoption"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/steps"
 )
@@ -59,6 +60,9 @@ type Offer struct {
 	ViewHash string
 	// Versions maps the package's bundle names to their versions.
 	Versions map[string]string
+	// Package is the package of the catalog, also where there is a Problem with the way to the release; nil until it
+	// was read.
+	Package *adoption.Package
 	// Expected is what the served bundle sets; nil where its manifests are not known.
 	Expected *drift.Expected
 	// Content has the bundles that OLM may install from the view, by the names of their ClusterServiceVersions; nil for
@@ -101,6 +105,9 @@ type Cluster struct {
 	Unserved []string
 	// Deployments that the installed CSV made.
 	Deployments []Deployment
+	// Found is everything of OLM on the cluster. It is known only where an operator may be adopted: the release permits
+	// that, and no Subscription is the operator's.
+	Found *v1alpha1.OperatorScanStatus
 	// Drifted are the fields of the installed CSV and of its Deployments that differ
 	// from Offer.Expected, sorted. They are known only if Compared.
 	Drifted  []drift.Field
@@ -161,10 +168,14 @@ type Subscription struct {
 	Object
 	Name    string
 	Package string
-	// Ours says that it has the name that Bellwether gives.
+	// Ours says that it is the operator's: Bellwether made it, or adopted it. At most one is.
 	Ours bool
 	// InSync says that it is as its template asks.
 	InSync bool
+	// Adopted says what it was before it was adopted; nil for one that was not. AwaitsView says that it has been, and
+	// does not take its versions from the view yet.
+	Adopted    *v1alpha1.AdoptedSubscription
+	AwaitsView bool
 	// Keeps says that it has a record of an admission, and Outdated that it has none of
 	// this one.
 	Keeps, Outdated bool
@@ -320,6 +331,11 @@ const (
 	Redo Verb = "redo"
 	// Delete deletes an object.
 	Delete Verb = "delete"
+	// TakeOver makes a Subscription of somebody else the operator's: its approval becomes Manual, and what it was is
+	// recorded in it. Nothing else of it changes.
+	TakeOver Verb = "take over"
+	// GiveBack makes a Subscription that was taken over what it was.
+	GiveBack Verb = "give back"
 	// Adopt makes the Subscription name Value as its installed CSV, as if OLM had
 	// installed it for that Subscription.
 	Adopt Verb = "adopt into"
@@ -366,6 +382,9 @@ const (
 	// csvFailedGrace is how long a CSV may be Failed before it needs a person:
 	// OLM passes through Failed on its way and retries.
 	csvFailedGrace = time.Minute
+	// settleAfter is how long after it was taken over a Subscription is left as it is: OLM may have begun to resolve
+	// while approval was automatic, and makes an InstallPlan that is approved.
+	settleAfter = 5 * time.Second
 	// requirementsGrace is how long a CSV may miss requirements before it needs
 	// a person: a CRD takes a moment until it is served, and a
 	// busy OLM another one to notice.

@@ -19,27 +19,16 @@ const maxLost = 8
 
 func (d *decision) installed(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
+	if !ok && in.isAsInstalled() {
+		sub, _ := in.Cluster.subscription()
+		return in.notInstalled(sub)
+	}
 	if !ok {
 		return &finding{reason: v1alpha1.ReasonProgressing,
 			message: "Waiting for OLM to create the ClusterServiceVersion.", recheck: recheckProblem}
 	}
-	if in.hasOldSettings(csv) {
-		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
-		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"%s has been %s since %s without the settings of this admission, so the agent has OLM install it again.",
-			csv.Name, csv.Phase, phrase.Time(csv.Since))}
-	}
-	if in.failedByOtherGroups(csv) {
-		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
-		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"%s failed because of the OperatorGroups of its namespace (%s). There is exactly one now, so the agent "+
-				"has OLM install it again.", csv.Name, csv.Reason)}
-	}
-	if before, ok := in.findBlocker(csv); ok {
-		d.add(SetReplacing, KindCSV, before.Name, before.Object)
-		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"%s waits for %s, which OLM began to install again and cannot: %s. It is marked as being replaced.",
-			csv.Name, before.Name, strings.Join(before.Missing, "; "))}
+	if f := d.unblock(in, csv); f != nil {
+		return f
 	}
 	state := fmt.Sprintf("%s is %s", csv.Name, phaseName(csv.Phase))
 	if csv.Reason != "" {
@@ -62,13 +51,40 @@ func (d *decision) installed(in Input) *finding {
 			message: state + ".", recheck: recheckProblem}
 	case csv.Phase != string(operatorsv1alpha1.CSVPhaseSucceeded):
 		return in.interrupted(state)
-	case csv.Name != in.Install.Spec.Admission.Release.Bundle && in.goesBack():
+	case csv.Name != in.target() && in.goesBack():
 		return &finding{reason: v1alpha1.ReasonRollingBack, recheck: recheckSoon,
 			message: fmt.Sprintf("%s is installed; it goes back to %s.", csv.Name, strings.Join(in.Offer.Path, ", "))}
-	case csv.Name != in.Install.Spec.Admission.Release.Bundle:
+	case csv.Name != in.target():
 		return &finding{reason: v1alpha1.ReasonProgressing,
 			message: fmt.Sprintf("%s is installed; upgrades to come: %s.", csv.Name,
 				strings.Join(in.Offer.Path, ", ")), recheck: recheckSoon}
+	}
+	return nil
+}
+
+// unblock has OLM go on with a CSV that it would not finish by itself, or not for long. One that is adopted as it is
+// stays so.
+func (d *decision) unblock(in Input, csv CSV) *finding {
+	if in.isAsInstalled() {
+		return nil
+	}
+	if in.hasOldSettings(csv) {
+		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
+		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+			"%s has been %s since %s without the settings of this admission, so the agent has OLM install it again.",
+			csv.Name, csv.Phase, phrase.Time(csv.Since))}
+	}
+	if in.failedByOtherGroups(csv) {
+		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
+		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+			"%s failed because of the OperatorGroups of its namespace (%s). There is exactly one now, so the agent "+
+				"has OLM install it again.", csv.Name, csv.Reason)}
+	}
+	if before, ok := in.findBlocker(csv); ok {
+		d.add(SetReplacing, KindCSV, before.Name, before.Object)
+		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+			"%s waits for %s, which OLM began to install again and cannot: %s. It is marked as being replaced.",
+			csv.Name, before.Name, strings.Join(before.Missing, "; "))}
 	}
 	return nil
 }
@@ -78,7 +94,7 @@ func (d *decision) installed(in Input) *finding {
 // everything else OLM says so, which may be about a moment ago.
 func (in Input) lost() *finding {
 	csv, ok := in.Cluster.Installed()
-	if !ok || !in.hasSucceeded() || csv.Name != in.Install.Spec.Admission.Release.Bundle || csv.Deleting {
+	if !ok || !in.hasSucceeded() || csv.Name != in.target() || csv.Deleting {
 		return nil
 	}
 	var all []string
@@ -139,7 +155,7 @@ func (in Input) hasOldSettings(csv CSV) bool {
 	switch operatorsv1alpha1.ClusterServiceVersionPhase(csv.Phase) {
 	case operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseFailed:
 		old := csv.Since.Before(admission.AdmittedAt.Time) || !areConfigured(in.Cluster.Deployments)
-		return old && csv.Name == admission.Release.Bundle && sub.InSync && !csv.Deleting && !csv.Since.IsZero() &&
+		return old && csv.Name == in.target() && sub.InSync && !csv.Deleting && !csv.Since.IsZero() &&
 			in.Now.Sub(csv.Since) >= reinstallGrace
 	}
 	return false

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/engines/adoption"
 	"github.com/bellwether-dev/bellwether/engines/workload"
 )
 
@@ -57,12 +58,28 @@ type stage struct {
 	passed    string
 }
 
+// stagesOf returns what is checked for an install. A release that adopts what is there as it is, and no more, neither
+// upgrades nor repairs anything.
+func (in Input) stagesOf() []stage {
+	all := stages()
+	if !in.isAsInstalled() {
+		return all
+	}
+	all[0].checks = []func(*decision, Input) *finding{
+		(*decision).olm, (*decision).otherNamespaces, (*decision).takeOver, (*decision).catalog, (*decision).serve,
+		(*decision).namespace, (*decision).operatorGroup, (*decision).catalogSource,
+	}
+	all[1].checks = []func(*decision, Input) *finding{(*decision).subscription, (*decision).orphans}
+	all[2].checks = []func(*decision, Input) *finding{(*decision).planUnderWay}
+	return all
+}
+
 func stages() []stage {
 	return []stage{{
 		condition: v1alpha1.ConditionCatalogServed,
 		checks: []func(*decision, Input) *finding{
-			(*decision).olm, (*decision).otherNamespaces, (*decision).catalog, (*decision).withdraw,
-			(*decision).abandon, (*decision).detach, (*decision).serve, (*decision).namespace,
+			(*decision).olm, (*decision).otherNamespaces, (*decision).takeOver, (*decision).catalog,
+			(*decision).withdraw, (*decision).abandon, (*decision).detach, (*decision).serve, (*decision).namespace,
 			(*decision).operatorGroup, (*decision).catalogSource,
 		},
 		passed: "OLM is connected to the catalog view.",
@@ -85,6 +102,11 @@ func (d *decision) install(in Input) {
 	d.Report.Path = in.Offer.Path
 	d.Report.Deleted = in.deleted()
 	d.Report.Complete = in.runsTarget() && in.foreignImage() == ""
+	if in.hasNothing() {
+		d.Report.Complete = true
+		d.recheck(recheckSteady)
+		return
+	}
 	// Where the Subscription is to be applied anyway, the record goes with it.
 	if sub, ok := in.Cluster.subscription(); ok && sub.InSync && sub.Outdated {
 		d.apply(KindSubscription, "")
@@ -103,10 +125,10 @@ func (d *decision) install(in Input) {
 // every stage checked.
 func (d *decision) runStages(in Input) *finding {
 	var first *finding
-	for _, s := range stages() {
+	for _, s := range in.stagesOf() {
 		f, message := d.check(in, s), s.passed
 		if s.condition == v1alpha1.ConditionInstalled {
-			message = in.Install.Spec.Admission.Release.Bundle + " is Succeeded."
+			message = in.target() + " is Succeeded."
 		}
 		if f == nil {
 			d.pass(s.condition, message)
@@ -170,7 +192,7 @@ func (d *decision) describe(f *finding) *engines.Finding {
 func (in Input) runsTarget() bool {
 	csv, ok := in.Cluster.Installed()
 	sub, _ := in.Cluster.subscription()
-	return ok && csv.Name == in.Install.Spec.Admission.Release.Bundle && !csv.Deleting && !in.isLeaving(csv) &&
+	return ok && csv.Name == in.target() && !csv.Deleting && !in.isLeaving(csv) &&
 		csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded) && sub.InSync && areConfigured(in.Cluster.Deployments)
 }
 
@@ -180,20 +202,20 @@ func (in Input) unfinished() *finding {
 	if field := in.foreignImage(); field != "" {
 		return &finding{stalled: true, reason: v1alpha1.ReasonDrifted, recheck: recheckProblem, message: fmt.Sprintf(
 			"%s was changed to run another image (%s), so this is not the admitted release. Set the image back, or "+
-				"change the bundle.", in.Install.Spec.Admission.Release.Bundle, field)}
+				"change the bundle.", in.target(), field)}
 	}
 	if !areConfigured(in.Cluster.Deployments) {
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckProblem,
 			message: "Waiting for OLM to apply spec.config of the Subscription to the operator's Deployments."}
 	}
 	return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
-		message: in.Install.Spec.Admission.Release.Bundle + " is being installed."}
+		message: in.target() + " is being installed."}
 }
 
 // foreignImage is the field of the installed CSV that names another image than the bundle; empty where none
 // does. OLM makes the Deployments from it.
 func (in Input) foreignImage() string {
-	if !in.Cluster.Compared {
+	if !in.Cluster.Compared || in.isAsInstalled() {
 		return ""
 	}
 	for _, f := range in.Cluster.Drifted {
@@ -221,7 +243,8 @@ func (in Input) unhealthy() *finding {
 	}
 	namespace := in.Install.Spec.Admission.Release.TargetNamespace()
 	for _, d := range in.Cluster.Deployments {
-		if expected := in.expectedReplicas(d.Name); d.Replicas == 0 && expected > 0 {
+		if expected := in.expectedReplicas(d.Name); d.Replicas == 0 && expected > 0 &&
+			!(in.isAsInstalled() && in.accepts(adoption.ScaledToZero)) {
 			return &finding{stalled: true, reason: v1alpha1.ReasonScaledToZero, recheck: recheckProblem,
 				message: fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas, and the bundle asks for %d, so the "+
 					"operator does not run. Scale it up; if it was scaled down in the ClusterServiceVersion, "+

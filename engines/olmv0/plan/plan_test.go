@@ -306,6 +306,23 @@ func TestNext(t *testing.T) {
 			}),
 			want{Reason: v1alpha1.ReasonSubscriptionConflict, Stalled: true, Failing: v1alpha1.ConditionResolved},
 		},
+		"a foreign Subscription with the package's name": {
+			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].Ours = false }),
+			want{Reason: v1alpha1.ReasonSubscriptionConflict, Stalled: true, Failing: v1alpha1.ConditionResolved},
+		},
+		"a foreign Subscription with the package's name, for another package": {
+			with(served(), func(in *Input) {
+				in.Cluster.Subscriptions[0].Ours, in.Cluster.Subscriptions[0].Package = false, "other"
+			}),
+			want{Reason: v1alpha1.ReasonSubscriptionConflict, Stalled: true, Failing: v1alpha1.ConditionResolved},
+		},
+		"a foreign Subscription of another package": {
+			with(served(), func(in *Input) {
+				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions,
+					Subscription{Name: "other", Package: "other"})
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
 		"waiting for OLM to resolve": {
 			served(),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
@@ -958,6 +975,40 @@ func TestRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, Next(test.in).Actions); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestForeignSubscription: the message says what can be done, and adoption only where that helps.
+func TestForeignSubscription(t *testing.T) {
+	for name, test := range map[string]struct {
+		own   bool
+		sub   Subscription
+		says  []string
+		never string
+	}{
+		"alone": {false, Subscription{Name: "theirs", Package: "echo"}, []string{"spec.adopt", "echo/theirs"},
+			""},
+		"beside ours":  {true, Subscription{Name: "theirs", Package: "echo"}, []string{"Delete it"}, "spec.adopt"},
+		"another's":    {false, Subscription{Name: "echo", Package: "other"}, []string{"package other"}, "spec.adopt"},
+		"our own name": {false, Subscription{Name: "echo", Package: "echo"}, []string{"spec.adopt"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := served()
+			if !test.own {
+				in.Cluster.Subscriptions = nil
+			}
+			in.Cluster.Subscriptions = append(in.Cluster.Subscriptions, test.sub)
+			_, status := decide(in)
+			message := conditions.Get(status.Conditions, v1alpha1.ConditionReady).Message
+			for _, text := range test.says {
+				if !strings.Contains(message, text) {
+					t.Errorf("%q does not say %q", message, text)
+				}
+			}
+			if test.never != "" && strings.Contains(message, test.never) {
+				t.Errorf("%q says %q", message, test.never)
 			}
 		})
 	}

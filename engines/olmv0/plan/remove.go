@@ -11,7 +11,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// remove carries out the removal policy.
+// remove carries out the removal policy. Restore is in takeover.go.
 //
 // Uninstall deletes the Subscription first, so that OLM does not install again,
 // then the CSVs, since OLM leaves them (olm.md, fact 21), then what Bellwether
@@ -22,6 +22,13 @@ func (d *decision) remove(in Input) {
 	if in.Install.Spec.RemovalPolicy == v1alpha1.RemovalUninstall && admission != nil &&
 		!own.IsAgent(admission.Release.Package) {
 		if f := d.uninstall(in); f != nil {
+			d.Report.Progress = f.report()
+			d.recheck(f.recheck)
+			return
+		}
+	}
+	if in.Install.Spec.RemovalPolicy == v1alpha1.RemovalRestore && admission != nil {
+		if f := d.restore(in); f != nil {
 			d.Report.Progress = f.report()
 			d.recheck(f.recheck)
 			return

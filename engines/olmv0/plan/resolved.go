@@ -16,15 +16,8 @@ import (
 )
 
 func (d *decision) subscription(in Input) *finding {
-	release := in.Install.Spec.Admission.Release
-	for _, s := range in.Cluster.Subscriptions {
-		if !s.Ours && s.Package == release.Package {
-			return &finding{stalled: true, reason: v1alpha1.ReasonSubscriptionConflict, recheck: recheckProblem,
-				message: fmt.Sprintf(
-					"Subscription %s/%s subscribes to the same package. Delete it, and Bellwether manages the "+
-						"operator that it installed; or set another spec.install.namespace.",
-					release.TargetNamespace(), s.Name)}
-		}
+	if f := in.foreignSubscription(); f != nil {
+		return f
 	}
 	sub, ok := in.Cluster.subscription()
 	if !ok || !sub.InSync {
@@ -33,6 +26,34 @@ func (d *decision) subscription(in Input) *finding {
 	if !ok {
 		return &finding{reason: v1alpha1.ReasonProgressing, message: "The Subscription is being created.",
 			recheck: recheckProblem}
+	}
+	return nil
+}
+
+// foreignSubscription refuses to go on beside a Subscription of somebody else, and to write over one.
+func (in Input) foreignSubscription() *finding {
+	release := in.Install.Spec.Admission.Release
+	_, hasOwn := in.Cluster.subscription()
+	for _, s := range in.Cluster.Subscriptions {
+		message := fmt.Sprintf("Subscription %s/%s", release.TargetNamespace(), s.Name)
+		switch {
+		case s.Ours:
+			continue
+		case s.Package == release.Package && hasOwn:
+			message += " subscribes to the same package as the one that Bellwether manages. Delete it: what is " +
+				"installed stays."
+		case s.Package == release.Package:
+			message += " subscribes to the same package, and Bellwether does not manage it. Set spec.adopt of the " +
+				"ManagedOperator to take over what it installed as it runs. Or delete it, and Bellwether manages the " +
+				"operator that it installed; or set another spec.install.namespace."
+		case s.Name == release.Package && !hasOwn:
+			message += fmt.Sprintf(" has the name that Bellwether's would have, and is for package %s. Delete it, or "+
+				"set another spec.install.namespace.", s.Package)
+		default:
+			continue
+		}
+		return &finding{stalled: true, reason: v1alpha1.ReasonSubscriptionConflict, recheck: recheckProblem,
+			message: message}
 	}
 	return nil
 }
@@ -220,7 +241,7 @@ func (d *decision) resolveAgain(in Input) {
 	}
 	retry := retryAfter(sub, began)
 	if in.Now.Sub(sub.LastUpdated) >= retry {
-		d.adopt(in, in.Install.Spec.Admission.Release.Bundle)
+		d.adopt(in, in.target())
 	}
 	d.recheck(retry)
 }
@@ -302,7 +323,7 @@ func (d *decision) resolutionMessage(in Input, sub Subscription) string {
 // install is finished.
 func (d *decision) blocked(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
-	begun := ok && csv.Name == in.Install.Spec.Admission.Release.Bundle && !in.runsTarget()
+	begun := ok && csv.Name == in.target() && !in.runsTarget()
 	if in.Offer.Blocked == "" || begun {
 		return nil
 	}

@@ -128,7 +128,7 @@ func (d *decision) catalogSource(in Input) *finding {
 		return &finding{reason: v1alpha1.ReasonProgressing, message: "The CatalogSource is being applied.",
 			recheck: recheckProblem}
 	case in.isViewUnreachable():
-		d.subscription(in)
+		d.subscribeEarly(in)
 		return &finding{stalled: true, reason: v1alpha1.ReasonViewUnreachable, recheck: recheckProblem,
 			message: fmt.Sprintf("OLM cannot reach the catalog view at %s: it keeps trying, and for more than %s no "+
 				"connection has arrived. Until it can, the operator is not upgraded. Check the address from the "+
@@ -140,14 +140,21 @@ func (d *decision) catalogSource(in Input) *finding {
 		if state == "" {
 			state = "not made yet"
 		}
-		// The Subscription may be created now: OLM resolves once it is connected.
-		d.subscription(in)
+		d.subscribeEarly(in)
 		return &finding{reason: v1alpha1.ReasonCatalogNotReady, recheck: recheckProblem, message: fmt.Sprintf(
 			"OLM's connection to the catalog view at %s is %s. If this lasts, OLM's catalog-operator cannot reach "+
 				"the agent: check NetworkPolicies and the agent's Service.",
 			in.View.Address, state)}
 	}
 	return nil
+}
+
+// subscribeEarly applies the Subscription before OLM is connected to the view: OLM resolves once it is. One that was
+// adopted keeps its own catalog until then.
+func (d *decision) subscribeEarly(in Input) {
+	if sub, ok := in.Cluster.subscription(); !ok || !sub.AwaitsView {
+		d.subscription(in)
+	}
 }
 
 // isViewUnreachable rests on what both ends say: OLM, that it failed to connect while

@@ -52,7 +52,10 @@ type Data struct {
 	Package   string
 	Channel   string
 	Version   string
-	Mode      v1alpha1.InstallMode
+	// Subscription is the name of the operator's Subscription: that of the package, or
+	// that of one that was adopted. Empty: that of the package.
+	Subscription string
+	Mode         v1alpha1.InstallMode
 	// Config is nil where nothing is configured.
 	Config *v1alpha1.OperatorConfig
 	// ViewAddress is the catalog view's host:port.
@@ -123,13 +126,17 @@ func (s *Set) Render(kind string, data Data) (*unstructured.Unstructured, error)
 	if err := check(kind, object, data); err != nil {
 		return nil, err
 	}
+	if kind == "Subscription" && data.Subscription != "" {
+		object.SetName(data.Subscription)
+	}
 	sum := sha256.Sum256(text.Bytes())
 	mark(object, data, hex.EncodeToString(sum[:]))
 	return object, nil
 }
 
 // check holds a template to the object that it is for: Bellwether would not
-// find another one again.
+// find another one again. A Subscription has the name of the package, also where one of another name was adopted: that
+// name is set afterwards, so that templates need not know of it.
 func check(kind string, object *unstructured.Unstructured, data Data) error {
 	namespace, name := data.Namespace, ""
 	switch kind {
@@ -146,6 +153,8 @@ func check(kind string, object *unstructured.Unstructured, data Data) error {
 	case object.GetNamespace() != namespace:
 		return fmt.Errorf("%w %s: metadata.namespace must be %q, not %q", ErrInvalid, files[kind], namespace,
 			object.GetNamespace())
+	case kind == "Subscription" && data.Subscription != "" && object.GetName() == data.Subscription:
+		return nil
 	case name != "" && object.GetName() != name, object.GetName() == "":
 		return fmt.Errorf("%w %s: metadata.name must be %q, not %q", ErrInvalid, files[kind], name, object.GetName())
 	}

@@ -192,15 +192,7 @@ func unadmittedPlan(h *harness) {
 
 // subscribeElsewhere has somebody else subscribe to a package of a catalog of their own, in the operator's namespace.
 func (h *harness) subscribeElsewhere(pkg string, bundles ...bundle) (source, subscription client.Object) {
-	files := catalogs.SingleFile("catalog.json", bytes.NewReader(fbc(pkg, bundles...)))
-	packages, err := catalogs.ReadAll(files)
-	h.must(err)
-	all, err := view.All(packages)
-	h.must(err)
-	server := serve.New(serve.Options{})
-	h.t.Cleanup(server.Close)
-	address, _, err := server.Set(pkg, all, 0)
-	h.must(err)
+	address := h.serveTo(h.newServer(), fbc(pkg, bundles...))
 	source = h.create(&operatorsv1alpha1.CatalogSource{ObjectMeta: h.meta("theirs"),
 		Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address}})
 	subscription = h.create(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta(pkg),
@@ -208,6 +200,25 @@ func (h *harness) subscribeElsewhere(pkg string, bundles ...bundle) (source, sub
 			CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: pkg, Channel: "stable",
 		}})
 	return source, subscription
+}
+
+// newServer is a server of somebody's catalogs.
+func (h *harness) newServer() *serve.Server {
+	server := serve.New(serve.Options{})
+	h.t.Cleanup(server.Close)
+	return server
+}
+
+// serveTo has a server offer a catalog, and returns its address. It offers one at a time.
+func (h *harness) serveTo(server *serve.Server, content []byte) (address string) {
+	h.t.Helper()
+	packages, err := catalogs.ReadAll(catalogs.SingleFile("catalog.json", bytes.NewReader(content)))
+	h.must(err)
+	all, err := view.All(packages)
+	h.must(err)
+	address, _, err = server.Set("theirs", all, 0)
+	h.must(err)
+	return address
 }
 
 // dependencyFromElsewhere has somebody else offer a dependency by the very name that was admitted, with other content.
@@ -561,7 +572,7 @@ func foreignSubscription(h *harness) {
 			CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: h.operator, Channel: "stable",
 		}})
 	h.to(h.pin(line("1.0.0")...), "1.0.0")
-	h.stalls(v1alpha1.ReasonSubscriptionConflict, "subscribed/theirs", "Delete it")
+	h.stalls(v1alpha1.ReasonSubscriptionConflict, "subscribed/theirs", "spec.adopt", "delete it")
 	h.delete(theirs)
 	h.runs()
 }
