@@ -96,6 +96,10 @@ const (
 	RemovalRestore RemovalPolicy = "Restore"
 )
 
+// NeedsAgent tells whether the policy changes something on the cluster, which only its
+// agent can do. Nothing, which means Orphan, changes nothing there.
+func (p RemovalPolicy) NeedsAgent() bool { return p == RemovalUninstall || p == RemovalRestore }
+
 // FleetClusterStatus is what the hub knows of a cluster.
 type FleetClusterStatus struct {
 	// +optional

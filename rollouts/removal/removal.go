@@ -71,9 +71,9 @@ type Step struct {
 // the agent's word is waited for.
 //
 // An offline cluster is not waited for where nothing is to be done on it
-// (Orphan). With Uninstall it is: whoever gave up the wait would leave behind
-// what was to be removed. A paused cluster is not uninstalled from either, unless that
-// began before the pause.
+// (Orphan). With Uninstall and Restore it is: whoever gave up the wait would leave behind
+// what was to be removed, or to be put back. A paused cluster is not changed either, unless
+// that began before the pause.
 func Next(i Install, policy v1alpha1.RemovalPolicy, reach Reach) (Step, bool) {
 	policy = cmp.Or(policy, v1alpha1.RemovalOrphan)
 	step := Step{Namespace: i.Namespace, Name: i.Name}
@@ -81,16 +81,16 @@ func Next(i Install, policy v1alpha1.RemovalPolicy, reach Reach) (Step, bool) {
 		step.SetPolicy = policy
 	}
 	step.Delete = !i.Deleting && !WaitsForPause(i, policy, reach)
-	step.Release = i.Held && (reach == Gone || reach == Offline && policy == v1alpha1.RemovalOrphan)
+	step.Release = i.Held && (reach == Gone || reach == Offline && !policy.NeedsAgent())
 	return step, step.SetPolicy != "" || step.Delete || step.Release
 }
 
 // Blocked tells whether the install waits for a cluster that is offline.
 func Blocked(i Install, policy v1alpha1.RemovalPolicy, reach Reach) bool {
-	return i.Held && reach == Offline && policy == v1alpha1.RemovalUninstall
+	return i.Held && reach == Offline && policy.NeedsAgent()
 }
 
 // WaitsForPause tells whether the install stays as long as its cluster is paused.
 func WaitsForPause(i Install, policy v1alpha1.RemovalPolicy, reach Reach) bool {
-	return i.Paused && i.Held && !i.Deleting && reach != Gone && policy == v1alpha1.RemovalUninstall
+	return i.Paused && i.Held && !i.Deleting && reach != Gone && policy.NeedsAgent()
 }

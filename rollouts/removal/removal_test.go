@@ -13,7 +13,7 @@ import (
 )
 
 func TestNext(t *testing.T) {
-	const orphan, uninstall = v1alpha1.RemovalOrphan, v1alpha1.RemovalUninstall
+	const orphan, uninstall, restore = v1alpha1.RemovalOrphan, v1alpha1.RemovalUninstall, v1alpha1.RemovalRestore
 	tests := map[string]struct {
 		install removal.Install
 		policy  v1alpha1.RemovalPolicy
@@ -82,6 +82,22 @@ func TestNext(t *testing.T) {
 		"nothing was begun on a paused cluster": {
 			install: removal.Install{Name: "a", Policy: uninstall, Paused: true}, policy: uninstall,
 			want: removal.Step{Name: "a", Delete: true}, due: true,
+		},
+		"what was there before is put back": {
+			install: removal.Install{Name: "a", Policy: orphan, Held: true}, policy: restore,
+			want: removal.Step{Name: "a", SetPolicy: restore, Delete: true}, due: true,
+		},
+		"an offline agent is waited for with Restore": {
+			install: removal.Install{Name: "a", Policy: restore, Held: true, Deleting: true}, policy: restore,
+			reach: removal.Offline, want: removal.Step{Name: "a"}, blocked: true,
+		},
+		"an agent without access is not waited for with Restore": {
+			install: removal.Install{Name: "a", Policy: restore, Held: true, Deleting: true}, policy: restore,
+			reach: removal.Gone, want: removal.Step{Name: "a", Release: true}, due: true,
+		},
+		"nothing is put back on a paused cluster": {
+			install: removal.Install{Name: "a", Policy: orphan, Held: true, Paused: true}, policy: restore,
+			want: removal.Step{Name: "a", SetPolicy: restore}, due: true, paused: true,
 		},
 		"no policy is Orphan": {
 			install: removal.Install{Name: "a"},

@@ -122,18 +122,19 @@ func summarizeLeaving(in Input, blocked, paused []Operator) conditions.Summary {
 	switch {
 	case len(paused) > 0:
 		return waiting(v1alpha1.ReasonClusterPaused, fmt.Sprintf(
-			"the cluster is paused, so %s is not uninstalled: set spec.paused to false, or have its source resumed; "+
-				"or set spec.offboarding to Orphan to leave the operators as they are. %s", names(paused), until))
+			"the cluster is paused, so %s is not %s: set spec.paused to false, or have its source resumed; "+
+				"or set spec.offboarding to Orphan to leave the operators as they are. %s", names(paused), removed(in),
+			until))
 	case len(blocked) > 0 && in.Lease.IsOnline(in.Now):
 		return stalled(v1alpha1.ReasonAPIServerUnreachable, fmt.Sprintf(
-			"the agent cannot reach the API server of its own cluster, so %s cannot be uninstalled: repair the "+
+			"the agent cannot reach the API server of its own cluster, so %s cannot be %s: repair the "+
 				"cluster's control plane, or set spec.offboarding to Orphan to leave the operators as they are. %s",
-			names(blocked), until))
+			names(blocked), removed(in), until))
 	case len(blocked) > 0:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"the agent is offline, so %s cannot be uninstalled: start the agent, or set spec.offboarding to "+
+			"the agent is offline, so %s cannot be %s: start the agent, or set spec.offboarding to "+
 				"Orphan to leave the operators as they are. %s",
-			names(blocked), until))
+			names(blocked), removed(in), until))
 	case len(waitedFor) > 0 && reachOf(in) == removal.Gone:
 		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("the hub releases %s without the agent; what stays on the "+
 			"cluster is listed in the ConfigMap with the label %s=%s", names(waitedFor), v1alpha1.LabelLeftBehind,
@@ -150,6 +151,14 @@ func summarizeLeaving(in Input, blocked, paused []Operator) conditions.Summary {
 		}
 		return waiting(v1alpha1.ReasonDeleting, message)
 	}
+}
+
+// removed is the participle for what spec.offboarding does with operators.
+func removed(in Input) string {
+	if in.Cluster.Spec.Offboarding == v1alpha1.RemovalRestore {
+		return "put back as it was"
+	}
+	return "uninstalled"
 }
 
 // remaining names OperatorInstalls that the agent does not hold, with what does.

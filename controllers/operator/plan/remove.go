@@ -53,7 +53,7 @@ func (p *pass) removeAll() (waitFor, offline []string) {
 
 // removeFrom removes the operator from clusters by its policy, and returns those
 // that are waited for although they are offline. Orphan changes nothing on a
-// cluster, so all of them are removed at once.
+// cluster, and Restore nothing that runs, so all of them are removed at once.
 func (p *pass) removeFrom(leaving []Install) (offline []string) {
 	spec := p.Operator.Spec
 	var leavers []removal.Leaver
@@ -86,12 +86,12 @@ func (p *pass) removeFrom(leaving []Install) (offline []string) {
 	return offline
 }
 
-// takeBack takes the word back that the operator may be uninstalled from clusters
-// which are selected again before that began.
+// takeBack takes the word back that the operator may be uninstalled from clusters, or put
+// back there, which are selected again before that began.
 func (p *pass) takeBack() {
 	for _, install := range p.Installs {
 		_, wanted := p.selected[install.Cluster]
-		if wanted && !install.Deleting && install.Policy == v1alpha1.RemovalUninstall {
+		if wanted && !install.Deleting && install.Policy.NeedsAgent() {
 			p.decision.Removals = append(p.decision.Removals, removal.Step{
 				Namespace: install.Namespace, Name: install.Name, SetPolicy: v1alpha1.RemovalOrphan})
 		}
@@ -107,12 +107,12 @@ func (p *pass) removalSummary(waitFor, offline []string) conditions.Summary {
 		return stalled(v1alpha1.ReasonRemovalUnconfirmed, p.uninstallText())
 	case len(offline) > 0:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"%s %s not uninstalled the operator: %s; there is no time limit: "+
+			"%s %s not %s: %s; there is no time limit: "+
 				"start their agents; remove clusters that are lost from the fleet with `bellwether fleet remove NAME "+
 				"--offboarding-timeout 0s`; or set spec.removalPolicy to Orphan to leave the operator on all clusters "+
 				"that still have it",
 			phrase.Part(len(offline), len(waitFor), "cluster"),
-			phrase.Word(len(waitFor), "is offline and has", "are offline and have"),
+			phrase.Word(len(waitFor), "is offline and has", "are offline and have"), p.removed(),
 			phrase.First(sorted(offline), maxNamed))+p.pausedText())
 	case len(p.paused) > 0:
 		return waiting(v1alpha1.ReasonClusterPaused, fmt.Sprintf("waiting for %s to remove it: %s",
@@ -132,10 +132,22 @@ func (p *pass) pausedText() string {
 	if len(p.paused) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; nothing is uninstalled from clusters that are paused (%s): set spec.paused of the "+
+	nothing := "nothing is uninstalled from"
+	if p.Operator.Spec.RemovalPolicy == v1alpha1.RemovalRestore {
+		nothing = "nothing is put back on"
+	}
+	return fmt.Sprintf("; %s clusters that are paused (%s): set spec.paused of the "+
 		"FleetCluster to false, or have its source resumed; remove a cluster from the fleet with `bellwether fleet "+
 		"remove NAME --offboarding Orphan`; or set spec.removalPolicy to Orphan to leave the operator on all clusters "+
-		"that still have it", phrase.First(sorted(p.paused), maxNamed))
+		"that still have it", nothing, phrase.First(sorted(p.paused), maxNamed))
+}
+
+// removed is what an agent has done when it has carried spec.removalPolicy out: "it has …".
+func (p *pass) removed() string {
+	if p.Operator.Spec.RemovalPolicy == v1alpha1.RemovalRestore {
+		return "put back what was there before"
+	}
+	return "uninstalled the operator"
 }
 
 // uninstallText says what the removal from clusters waits for; empty where

@@ -73,16 +73,23 @@ func (d departure) String() string {
 func (d departure) operatorsText() string {
 	count := len(d.operators)
 	does := phrase.Word(count, "stays installed, and is no longer managed", "stay installed, and are no longer managed")
-	if d.policy == v1alpha1.RemovalUninstall {
+	switch d.policy {
+	case v1alpha1.RemovalUninstall:
 		does = phrase.Word(count, "is uninstalled", "are uninstalled")
+	case v1alpha1.RemovalRestore:
+		does += ", and what was adopted gets its Subscription back as it was before"
 	}
 	if count == 0 {
 		return "no operators"
 	}
 	text := fmt.Sprintf("%s %s: %s", phrase.Count(count, "operator"), does, phrase.First(d.operators, maxNamed))
-	if d.policy == v1alpha1.RemovalUninstall && rollouts.ObserveCluster(d.cluster).IsLeftAlone() {
-		text += fmt.Sprintf("; it is paused, and nothing is uninstalled while it is: after %s they stay installed",
-			d.timeout)
+	if d.policy.NeedsAgent() && rollouts.ObserveCluster(d.cluster).IsLeftAlone() {
+		verb, stay := "uninstalled", "installed"
+		if d.policy == v1alpha1.RemovalRestore {
+			verb, stay = "put back", "as they are"
+		}
+		text += fmt.Sprintf("; it is paused, and nothing is %s while it is: after %s they stay %s", verb, d.timeout,
+			stay)
 	}
 	return text
 }

@@ -32,8 +32,9 @@ const fleetRemoveLong = `Remove a cluster, or all clusters, from the fleet and w
 
 The offboarding policy of the cluster decides what happens to its operators: with
 Orphan they stay installed, with Uninstall they are removed (their CRDs and custom
-resources stay). Nothing is uninstalled from a cluster that is paused. With
---cluster-kubeconfig the agent is uninstalled last.
+resources stay), and with Restore they stay installed, and those that were adopted get
+their Subscription back as it was before. Nothing is changed on a cluster that is paused.
+With --cluster-kubeconfig the agent is uninstalled last.
 
 A removal cannot be taken back. The command says what is lost and asks for a
 confirmation; without a terminal it needs --yes. You need the ClusterRole
@@ -99,9 +100,10 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 	}
 	o.add(c)
 	o.confirmation.Add(c)
-	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall)}
+	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall),
+		string(v1alpha1.RemovalRestore)}
 	c.Flags().StringVar(&o.offboarding, "offboarding", "",
-		"The offboarding policy: Orphan or Uninstall. Default: spec.offboarding of the FleetCluster.")
+		"The offboarding policy: Orphan, Uninstall or Restore. Default: spec.offboarding of the FleetCluster.")
 	_ = c.RegisterFlagCompletionFunc("offboarding",
 		cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().DurationVar(&limit, flagOffboardingTimeout, 0, "How long the hub waits for the agent, since the "+
