@@ -160,9 +160,9 @@ func admissionLink(in InstallInput) Link {
 	}
 	a := in.Install.Spec.Admission
 	l := Link{State: Healthy, Check: "the cluster was admitted to a release", Since: timeOf(a.AdmittedAt),
-		Text: fmt.Sprintf("admitted to %s by rollout %s, wave %s", a.Release.Version, a.Rollout, a.Wave),
+		Text: fmt.Sprintf("admitted %s by rollout %s, wave %s", a.Release.Purpose(), a.Rollout, a.Wave),
 		Evidence: []Evidence{{Object: reportedByInstall(in.Install).object, Field: "spec.admission",
-			Observed: fmt.Sprintf("revision %d, %s", a.Revision, a.Release.Version), Time: timeOf(a.AdmittedAt)}}}
+			Observed: fmt.Sprintf("revision %d, %s", a.Revision, a.Release.VersionText()), Time: timeOf(a.AdmittedAt)}}}
 	if !selects(in.Operator, in.Cluster) {
 		l.Links = append(l.Links, notSelected(in))
 	}
@@ -300,15 +300,22 @@ func notAtRelease(in InstallInput) (Link, bool) {
 				Observed: fmt.Sprint(status.ObservedRevision)}},
 			stale: []Stale{{What: "the status of " + object, Why: text}}}, true
 	case !hasSucceeded(in.Install) || len(status.Path) > 0:
-		text := fmt.Sprintf("release %s has not been installed with the admitted settings yet", a.Release.Version)
+		text := "release " + a.Release.Version + " has not been installed with the admitted settings yet"
+		if a.Release.AsInstalled {
+			text = "what is installed has not been taken over yet"
+		}
 		if len(status.Path) > 0 {
 			text += "; to be installed: " + strings.Join(status.Path, ", ")
 		}
 		return Link{State: Progressing, Reason: v1alpha1.ReasonProgressing, Text: text,
 			Evidence: []Evidence{{Object: object, Field: "status.succeededHash", Observed: status.SucceededHash}}}, true
 	}
+	text := "release " + a.Release.Version + " was installed with the admitted settings"
+	if a.Release.AsInstalled {
+		text = "what was installed was taken over"
+	}
 	return Link{State: Healthy, Check: "the admitted release was installed with the admitted settings",
-		Text: "release " + a.Release.Version + " was installed with the admitted settings", Since: status.SucceededAt,
+		Text: text, Since: status.SucceededAt,
 		Evidence: []Evidence{{Object: object, Field: "status.succeededHash", Observed: status.SucceededHash,
 			Time: status.SucceededAt}}}, true
 }

@@ -77,6 +77,15 @@ func TestOtherKinds(t *testing.T) {
 		"operator healthy":   {state: Healthy},
 		"catalog healthy":    {state: Healthy},
 		"objectives healthy": {state: Healthy},
+		"rollout that takes over": {func(in *fleetInput) {
+			in.rollout.Spec.Release.AsInstalled = true
+			in.rollout.Spec.Release.Version, in.rollout.Spec.Release.Bundle = "", ""
+		}, Healthy, "", "was taken over on the cluster as it was installed"},
+		"rollout that cannot take over": {func(in *fleetInput) {
+			failed(in)
+			in.rollout.Spec.Release.AsInstalled = true
+			in.rollout.Spec.Release.Version, in.rollout.Spec.Release.Bundle = "", ""
+		}, Failed, v1alpha1.ReasonHalted, "rollout echo-2 to take over the installed versions is Halted"},
 		"cluster resuming and online": {func(in *fleetInput) {
 			in.cluster.Status.Source = &v1alpha1.ClusterSource{PowerState: v1alpha1.PowerResuming}
 			set(&in.cluster.Status.Conditions, v1alpha1.ConditionHibernating, true, v1alpha1.ReasonHibernating,

@@ -38,13 +38,19 @@ func Rollout(in RolloutInput) Explanation {
 		Cluster: firstFailed(members)}
 	chain := append([]Link{l}, memberLinks(in, members)...)
 	e := conclude(Subject{Kind: "OperatorRollout", Namespace: r.Namespace, Name: r.Name}, chain, names, allRun(
-		r.Status.Clusters.Succeeded, r.Spec.Release.Version))
+		r.Status.Clusters.Succeeded, r.Spec.Release))
 	e.Members = members
 	return e
 }
 
 // allRun is the summary of a rollout that is done.
-func allRun(clusters int32, version string) string {
+func allRun(clusters int32, release v1alpha1.Release) string {
+	if release.AsInstalled {
+		const pending = " as it was installed; nothing is pending."
+		return phrase.Word(clusters, "The operator was taken over on the cluster"+pending,
+			fmt.Sprintf("The operator was taken over on all %d clusters", clusters)+pending)
+	}
+	version := release.Version
 	return phrase.Word(clusters, fmt.Sprintf("The cluster runs %s and is Ready; nothing is pending.", version),
 		fmt.Sprintf("All %d clusters run %s and are Ready; nothing is pending.", clusters, version))
 }
@@ -71,7 +77,7 @@ func rolloutLink(in RolloutInput) (Link, []Member) {
 func rolloutState(r *v1alpha1.OperatorRollout) Link {
 	re := reportedByRollout(r)
 	phase := string(cmp.Or(r.Status.Phase, v1alpha1.RolloutPending))
-	name := fmt.Sprintf("rollout %s to %s is %s", r.Name, r.Spec.Release.Version, phase)
+	name := fmt.Sprintf("rollout %s %s is %s", r.Name, r.Spec.Release.Purpose(), phase)
 	l := re.summary(name, "the rollout has succeeded")
 	switch {
 	case r.Spec.Paused && !r.Status.Phase.Ended():
@@ -111,9 +117,10 @@ func nameWithMessage(name string, phase v1alpha1.RolloutPhase, message string) s
 }
 
 func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) Link {
-	l := Link{Text: fmt.Sprintf("wave %s is %s: %s updated", w.Name, shownPhase(r, w),
-		phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster")), Evidence: []Evidence{{
-		Object: reportedByRollout(r).object, Field: "status.waves[" + w.Name + "]", Observed: string(w.Phase)}}}
+	l := Link{Text: fmt.Sprintf("wave %s is %s: %s %s", w.Name, shownPhase(r, w),
+		phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster"), rollouts.Changed(r.Spec.Release)),
+		Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "status.waves[" + w.Name + "]",
+			Observed: string(w.Phase)}}}
 	if rollouts.IsStopped(r) {
 		return l
 	}

@@ -61,7 +61,9 @@ type waveState struct {
 	reached bool
 	// undeterred waves admit clusters whatever becomes of the others.
 	undeterred bool
-	gates      []v1alpha1.GateStatus
+	// changed is the participle for clusters that run the release: updated, or taken over.
+	changed string
+	gates   []v1alpha1.GateStatus
 	// observation is the gate of a wave in which no cluster was observed; nil in others.
 	observation *v1alpha1.GateStatus
 	// updatedAt and interruptedAt are the clock of the soak.
@@ -138,7 +140,8 @@ func (p *pass) count() {
 	reached := true
 	for i, w := range p.waves {
 		byName[w.Name] = i
-		s := waveState{wave: w, prior: p.priorWave(w.Name), reached: reached, undeterred: p.isBack()}
+		s := waveState{wave: w, prior: p.priorWave(w.Name), reached: reached, undeterred: p.isBack(),
+			changed: p.changed()}
 		s.gates = p.judgeAdmission(w)
 		s.open = reached && s.mayAdmit() && (!p.recorded || !s.isRecordedShut())
 		reached = reached && s.prior.IsDone()

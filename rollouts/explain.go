@@ -44,7 +44,7 @@ func (p *pass) explain(status v1alpha1.OperatorRolloutStatus) (Standing, string,
 
 func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 	c := status.Clusters
-	text := phrase.Part(c.Succeeded, c.Total-c.Removed, "cluster") + " updated"
+	text := phrase.Part(c.Succeeded, c.Total-c.Removed, "cluster") + " " + p.changed()
 	for _, rest := range []struct {
 		n    int32
 		what string
@@ -84,6 +84,9 @@ func (p *pass) explainAbort(status v1alpha1.OperatorRolloutStatus) string {
 }
 
 func (p *pass) explainHalt() string {
+	if p.isAsInstalled() {
+		return p.explainAdoptionHalt()
+	}
 	var failed int32
 	if s := p.halted(); s != nil {
 		failed = s.counts.Failed
@@ -106,7 +109,11 @@ func (p *pass) explainFailures() string {
 	}
 	var names []string
 	for _, m := range s.members {
-		if m.Class == ClassFailed {
+		switch {
+		case m.Class != ClassFailed:
+		case p.isAsInstalled():
+			names = append(names, p.whyNotTakenOver(m))
+		default:
 			names = append(names, fmt.Sprintf("%s (%s)", m.Cluster, m.Reason))
 		}
 	}
@@ -133,8 +140,8 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 	case w.Phase == v1alpha1.WaveSoaking && s.unready > 0:
 		return Underway, v1alpha1.ReasonSoaking, s.explainUnready(w)
 	case w.Phase == v1alpha1.WaveSoaking:
-		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %s updated", w.Name,
-			phrase.Time(SoakEnd(s.Wave, w)), updatedOf(w)) + p.explainSlow()
+		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %s %s", w.Name,
+			phrase.Time(SoakEnd(s.Wave, w)), updatedOf(w), s.changed) + p.explainSlow()
 	case w.Phase == v1alpha1.WaveVerifying && s.failedGate() == nil && s.observation != nil:
 		return Stuck, v1alpha1.ReasonNotObserved, p.explainNotObserved(s)
 	case w.Phase == v1alpha1.WaveVerifying:
@@ -149,7 +156,7 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 }
 
 func (s *waveState) explainProgress(w v1alpha1.WaveStatus) string {
-	return fmt.Sprintf("wave %s: %s updated, %d in progress", w.Name, updatedOf(w), w.InProgress)
+	return fmt.Sprintf("wave %s: %s %s, %d in progress", w.Name, updatedOf(w), s.changed, w.InProgress)
 }
 
 // updatedOf counts the clusters of a wave that are updated: "0 of 1 cluster".
@@ -176,9 +183,9 @@ func (s *waveState) explainUnready(w v1alpha1.WaveStatus) string {
 	if first.IsZero() {
 		then = "no time runs while a FleetFreeze stops changes there"
 	}
-	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %s updated", w.Name,
+	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %s %s", w.Name,
 		phrase.Count(len(names), "cluster"), phrase.Word(len(names), "is", "are"), phrase.First(names, maxNamed), then,
-		updatedOf(w))
+		updatedOf(w), s.changed)
 }
 
 func (s *waveState) names(k Class) []string {
@@ -208,7 +215,7 @@ func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 		}
 		if w.VerifiedAt != nil && was.VerifiedAt == nil && w.Total > 0 {
 			events = append(events, Event{Reason: "WaveVerified", Message: fmt.Sprintf(
-				"wave %s: %s updated, %d failed, %d deferred", w.Name, updatedOf(w), w.Failed, w.Deferred)})
+				"wave %s: %s %s, %d failed, %d deferred", w.Name, updatedOf(w), s.changed, w.Failed, w.Deferred)})
 		}
 	}
 	return events

@@ -47,7 +47,7 @@ func (p *pass) judgeApproval(waveName string, g v1alpha1.Gate) v1alpha1.GateStat
 	if g.Approval == nil || !g.Approval.OnlyForNewPermissions || status.Verdict == v1alpha1.GatePassed {
 		return status
 	}
-	if why := NewPermissions(p.in.Rollout.Spec.Requirements); why != "" {
+	if why := NewPermissions(p.in.Rollout.Spec.Requirements); why != "" && !p.isAsInstalled() {
 		status.Evidence += "; " + why
 		return status
 	}

@@ -40,7 +40,7 @@ func (p *pass) judgeObservation(i int) {
 
 // whyNotObserved says what became of the clusters.
 func (p *pass) whyNotObserved(s *waveState) string {
-	version := p.in.Rollout.Spec.Release.Version
+	version := p.subject()
 	left := phrase.Count(s.counts.Removed, "cluster") + " left the fleet or the selection before "
 	if s.counts.Failed == 0 && s.counts.Deferred == 0 {
 		return fmt.Sprintf("no cluster of the wave is left to show that %s works: %sthe wave was verified", version,

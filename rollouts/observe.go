@@ -89,6 +89,10 @@ func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
 		// An install that was admitted was reported on before.
 		Unreported: o.Status.ObservedGeneration == 0 && o.Spec.Admission == nil,
 	}
+	if install.Stalled {
+		c := conditions.Get(o.Status.Conditions, v1alpha1.ConditionStalled)
+		install.StalledReason, install.StalledMessage = c.Reason, c.Message
+	}
 	if a := o.Spec.Admission; a != nil {
 		install.Stamp = Stamp{
 			RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt,
@@ -112,8 +116,8 @@ func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
 // maxAhead is more rollouts than an operator ever has.
 const maxAhead = 1_000_000
 
-// LastRecoverable is the highest revision of an admission found on a cluster that a hub goes on from. An agent can report
-// any: a million more than people have agreed to, and than another cluster keeps, no hub has given out.
+// LastRecoverable is the highest revision of an admission found on a cluster that a hub goes on from. An agent can
+// report any: a million more than people have agreed to, and than another cluster keeps, no hub has given out.
 func LastRecoverable(installs []Install, resumed int64) int64 {
 	var highest, second int64
 	for _, i := range installs {

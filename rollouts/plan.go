@@ -158,9 +158,11 @@ type Install struct {
 	Recovered int64
 	// Jobs are those that the cluster was asked to run, by name.
 	Jobs map[string]Job
-	// Stalled says that the agent reports terminal trouble with this very spec.
-	Stalled  bool
-	Deleting bool
+	// Stalled says that the agent reports terminal trouble with this very spec, and
+	// StalledReason and StalledMessage which.
+	Stalled                       bool
+	StalledReason, StalledMessage string
+	Deleting                      bool
 }
 
 // Stamp is the part of an Admission that decisions rest on.

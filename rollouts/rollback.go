@@ -27,11 +27,25 @@ func PreviousOf(ro *v1alpha1.OperatorRollout, install *v1alpha1.OperatorInstall)
 	switch {
 	case was == nil:
 		return nil
+	case was.Release.AsInstalled && ro.Spec.Rollback == nil && was.RolloutUID != string(ro.UID) &&
+		install.Status.SucceededHash == was.Hash:
+		return takenOver(install)
 	case ro.Spec.Rollback != nil, was.RolloutUID == string(ro.UID), install.Status.SucceededHash != was.Hash:
 		return was.PreviousRelease()
 	default:
 		return was.Release.Previous()
 	}
+}
+
+// takenOver returns what a cluster runs on which it was taken over as it was installed. Nil where nothing was.
+func takenOver(install *v1alpha1.OperatorInstall) *v1alpha1.PreviousRelease {
+	installed := install.Status.Installed
+	if installed == nil {
+		return nil
+	}
+	previous := install.Spec.Admission.Release.Previous()
+	previous.Version, previous.Bundle = installed.Version, installed.Bundle
+	return previous
 }
 
 // ReleaseFor returns the release that a rollout brings to a cluster: its own, or,
@@ -137,9 +151,9 @@ func (p *pass) isTouched(cluster string) bool {
 }
 
 // canRollBack tells whether a cluster that the rollout admitted ran something
-// before.
+// before. What was taken over as it was installed has nothing to go back to.
 func (p *pass) canRollBack() bool {
-	return slices.ContainsFunc(p.in.Installs, func(i Install) bool {
+	return !p.isAsInstalled() && slices.ContainsFunc(p.in.Installs, func(i Install) bool {
 		_, selected := p.clusters[i.Cluster]
 		return selected && p.isOurs(i) && i.Previous != nil && !i.Deleting
 	})

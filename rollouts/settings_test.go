@@ -26,6 +26,8 @@ var endsAHold = map[string]bool{
 	"Package": false, "Channel": false, "Bundle": false, "Catalog.Digest": false, "Catalog.PublicKeys[]": false,
 	"Catalog.Source.Image": false, "Catalog.Source.Directory": false, "Catalog.Source.Insecure": false,
 	"Catalog.Source.PullSecret": false,
+	// How others' installs are taken over. With AsInstalled a release has no version, and no hold of one covers it.
+	"Adopt.Accept[]": false, "AsInstalled": false,
 
 	"Install.Namespace": true, "Install.Mode": true,
 	"Install.Config.NodeSelector{key}": true, "Install.Config.NodeSelector{}": true,

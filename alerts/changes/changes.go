@@ -85,7 +85,8 @@ func (c change) operator() string { return c.Namespace + "/" + c.Spec.Operator.N
 
 func (c change) transition(name string, at metav1.Time, summary string) Transition {
 	details := map[string]any{
-		"operator": c.operator(), "version": c.Spec.Release.Version, "rollout": c.Name, "kind": Kind(c.OperatorRollout),
+		"operator": c.operator(), "version": c.Spec.Release.VersionText(), "rollout": c.Name,
+		"kind":     Kind(c.OperatorRollout),
 		"clusters": counts(c.Status.Clusters),
 		"look":     fmt.Sprintf("bellwether rollout get %s -n %s", c.Name, c.Namespace),
 	}
@@ -103,9 +104,12 @@ func (c change) transition(name string, at metav1.Time, summary string) Transiti
 }
 
 func (c change) started() string {
-	what := "rollout of " + c.Spec.Release.Version
+	what := "rollout " + c.Spec.Release.Purpose()
+	if !c.Spec.Release.AsInstalled {
+		what = "rollout of " + c.Spec.Release.Version
+	}
 	if c.before != "" {
-		what = Kind(c.OperatorRollout) + " " + c.before + " -> " + c.Spec.Release.Version
+		what = Kind(c.OperatorRollout) + " " + c.before + " -> " + c.Spec.Release.VersionText()
 	}
 	text := fmt.Sprintf("%s: %s started on %s in %s", c.operator(), what,
 		phrase.Count(c.Status.Clusters.Total, "cluster"), phrase.Count(len(c.Status.Waves), "wave"))
@@ -126,7 +130,7 @@ func (c change) wave(w v1alpha1.WaveStatus) []Transition {
 			return
 		}
 		t := c.transition("wave/"+w.Name+"/"+what, *at, fmt.Sprintf("%s %s: wave %s %s", c.operator(),
-			c.Spec.Release.Version, w.Name, text))
+			c.Spec.Release.VersionText(), w.Name, text))
 		t.Details["wave"], t.Details["wave_clusters"] = w.Name, counts(w.WaveCounts)
 		if by := c.waveApprovedBy(w.Name); by != "" {
 			t.Details["approved_by"] = by
@@ -177,7 +181,7 @@ func (c change) phase(name string, p v1alpha1.PhaseChange) string {
 	if !strings.HasPrefix(text, verb) {
 		text = verb + ": " + text
 	}
-	return fmt.Sprintf("%s %s: %s %s", c.operator(), c.Spec.Release.Version, Kind(c.OperatorRollout), text)
+	return fmt.Sprintf("%s %s: %s %s", c.operator(), c.Spec.Release.VersionText(), Kind(c.OperatorRollout), text)
 }
 
 // counts says what became of clusters.

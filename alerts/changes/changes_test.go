@@ -126,6 +126,12 @@ func TestTransitions(t *testing.T) {
 			}
 		})
 	}
+	takesOver := canary()
+	takesOver.Spec.Release = v1alpha1.Release{AsInstalled: true}
+	if got, want := changes.Transitions(takesOver, "")[0].Summary, "payments/echo: rollout to take over the installed "+
+		"versions started on 3 clusters in 3 waves"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 	if got := changes.Transitions(&v1alpha1.OperatorRollout{}, ""); len(got) > 0 {
 		t.Errorf("a rollout that was not looked at yet has %v", got)
 	}

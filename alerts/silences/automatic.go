@@ -166,7 +166,8 @@ func upgradesOf(installs []v1alpha1.OperatorInstall) map[upgrade][]*v1alpha1.Ope
 	out := map[upgrade][]*v1alpha1.OperatorInstall{}
 	for i := range installs {
 		install := &installs[i]
-		if a := install.Spec.Admission; a != nil && a.Previous != nil {
+		// No pod restarts where the operator is taken over as it is installed.
+		if a := install.Spec.Admission; a != nil && a.Previous != nil && !a.Release.AsInstalled {
 			op := install.Spec.Operator
 			key := upgrade{wave{op.Namespace, a.Rollout, a.Wave}, op.Name}
 			out[key] = append(out[key], install)

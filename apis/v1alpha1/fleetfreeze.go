@@ -6,7 +6,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FleetFreeze stops what Bellwether does on clusters for as long as it exists: no cluster is admitted to a release,
-// also not to go back to one; nothing is uninstalled, put back or taken over, and InstallPlans are not approved. What is
+// also not to go back to one; nothing is uninstalled, put back or taken over, and no InstallPlan is approved. What is
 // installed runs on, and is observed, probed and alerted about.
 //
 // Agents read it by themselves, so it also holds while the hub's controllers do not run. Only a person can delete it.

@@ -549,6 +549,11 @@ type ManagedOperatorStatus struct {
 	// +optional
 	Recovery *OperatorRecovery `json:"recovery,omitempty"`
 
+	// Adoption is set once a rollout has taken over what others had installed, as
+	// spec.adopt asks. Only then the target is rolled out.
+	// +optional
+	Adoption *AdoptionOutcome `json:"adoption,omitempty"`
+
 	// Versions counts clusters by installed version; the 50 most used.
 	// +listType=map
 	// +listMapKey=version
@@ -609,6 +614,7 @@ type RolloutOutcome struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
+	// Version is "as installed" for a rollout that took over what others had installed.
 	// +kubebuilder:validation:MaxLength=128
 	Version string       `json:"version"`
 	Phase   RolloutPhase `json:"phase"`
@@ -677,6 +683,19 @@ type OperatorRecovery struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
+}
+
+// AdoptionOutcome is the rollout that took over what others had installed.
+type AdoptionOutcome struct {
+	// +kubebuilder:validation:MaxLength=253
+	Rollout string `json:"rollout"`
+	// EndedAt is when it had succeeded.
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
+	// Clusters is on how many it had succeeded then. On those without the operator
+	// there was nothing to take over.
+	// +optional
+	Clusters int32 `json:"clusters"`
 }
 
 // VersionCount is how many clusters run a version.

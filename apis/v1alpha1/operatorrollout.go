@@ -155,6 +155,7 @@ type Release struct {
 	Package string `json:"package"`
 	// +kubebuilder:validation:MaxLength=63
 	Channel string `json:"channel"`
+	// Version is empty with AsInstalled, and so is Bundle.
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
 	// Bundle is the name of the bundle, which is the name of its CSV.

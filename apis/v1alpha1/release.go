@@ -25,6 +25,25 @@ func (r Release) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// AsInstalledText stands for the version of a release that takes over what is installed.
+const AsInstalledText = "as installed"
+
+// VersionText is what the release brings, where people read a version: its version, or AsInstalledText.
+func (r Release) VersionText() string {
+	if r.AsInstalled {
+		return AsInstalledText
+	}
+	return r.Version
+}
+
+// Purpose continues a sentence about a rollout of the release: "to 1.2.0".
+func (r Release) Purpose() string {
+	if r.AsInstalled {
+		return "to take over the installed versions"
+	}
+	return "to " + r.Version
+}
+
 // TargetNamespace is the namespace that the operator is installed into.
 func (r Release) TargetNamespace() string {
 	if r.Install.Namespace != "" {
@@ -42,6 +61,7 @@ func (r Release) Previous() *PreviousRelease {
 // one: that has both.
 func (r Release) Before(previous PreviousRelease) Release {
 	r.Channel, r.Version, r.Bundle = previous.Channel, previous.Version, previous.Bundle
+	r.AsInstalled = false
 	if previous.Install != nil {
 		r.Install = *previous.Install.DeepCopy()
 	}

@@ -173,7 +173,7 @@ func (r *Reconciler) create(ctx context.Context, in plan.Input, rollout *v1alpha
 	if err := r.Client.Create(ctx, rollout, kit.OperatorManager); err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("Rollout started", "rollout", rollout.Name, "version", rollout.Spec.Release.Version)
+	log.FromContext(ctx).Info("Rollout started", "rollout", rollout.Name, "version", rollout.Spec.Release.VersionText())
 	return nil
 }
 

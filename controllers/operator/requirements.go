@@ -21,8 +21,8 @@ import (
 // hub does not reach.
 func (r *Reconciler) readRequirements(ctx context.Context, in plan.Input,
 	release v1alpha1.Release) *v1alpha1.ReleaseRequirements {
-	if in.Package == nil {
-		return nil
+	if in.Package == nil || release.AsInstalled {
+		return nil // what is installed fits its cluster
 	}
 	pkg, err := in.Package.WithBlocked(blocks.Of(in.Catalog.Spec.Blocks, release.Package)...)
 	if err != nil { // the blocks leave nothing, so no rollout goes on

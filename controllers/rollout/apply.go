@@ -258,7 +258,7 @@ func (r *Reconciler) admit(ctx context.Context, p *admitting, a rollouts.Action,
 		return fmt.Errorf("admit %s: %w", a.Cluster, err)
 	}
 	log.FromContext(ctx).Info("Cluster admitted", "cluster", a.Cluster, "wave", a.Wave, "version",
-		admission.Release.Version)
+		admission.Release.VersionText())
 	r.Admitted()
 	return nil
 }

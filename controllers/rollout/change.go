@@ -36,6 +36,9 @@ func collectChanges(ctx context.Context, cache client.Reader, all []v1alpha1.Ope
 		ro := &all[i]
 		key := versionOf{types.NamespacedName{Namespace: ro.Namespace, Name: ro.Spec.Operator.Name},
 			ro.Spec.Release.Version}
+		if ro.Spec.Release.AsInstalled {
+			continue // it changes no version, and no version is to blame for its failures
+		}
 		known := newest[key]
 		if ro.Status.StartedAt != nil && (known == nil || known.Spec.Revision < ro.Spec.Revision) {
 			newest[key] = ro

@@ -68,7 +68,7 @@ type sample struct {
 }
 
 func (s sample) rollout() {
-	s.gauge(infoDesc, 1, s.Name, s.Spec.Release.Version, series.ShortHash(s.Spec.Release.Hash()))
+	s.gauge(infoDesc, 1, s.Name, s.Spec.Release.VersionText(), series.ShortHash(s.Spec.Release.Hash()))
 	if s.Status.Phase != "" {
 		s.gauge(phaseDesc, 1, string(s.Status.Phase))
 	}

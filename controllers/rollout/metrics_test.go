@@ -67,3 +67,22 @@ bellwether_rollout_wave_verified_timestamp_seconds{operator="echo",operator_name
 		t.Errorf("%d counts of clusters in two waves, want one for each of six states", n)
 	}
 }
+
+// TestTakeOversBlameNoVersion: pages about releases are made of these series. A rollout that takes over what is
+// installed brings no version.
+func TestTakeOversBlameNoVersion(t *testing.T) {
+	ro := &v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "echo-1"}}
+	ro.Spec.Operator.Name, ro.Spec.Revision, ro.Spec.Release.AsInstalled = "echo", 1, true
+	started := metav1.NewTime(time.Unix(100, 0))
+	ro.Status = v1alpha1.OperatorRolloutStatus{Phase: v1alpha1.RolloutHalted, StartedAt: &started,
+		Waves: []v1alpha1.WaveStatus{{Name: "canary", Phase: v1alpha1.WaveUpdating, FailedAt: &started,
+			WaveCounts: v1alpha1.WaveCounts{Total: 1, Failed: 1}}}}
+	gauges := kittest.NewGauges(t, collect, ro)
+	for series, want := range map[string]int{"bellwether_rollout_wave_failed": 0,
+		"bellwether_rollout_change_start_timestamp_seconds": 0, "bellwether_rollout_phase": 1,
+		"bellwether_rollout_info": 1} {
+		if n := testutil.CollectAndCount(gauges, series); n != want {
+			t.Errorf("%d of %s, want %d", n, series, want)
+		}
+	}
+}

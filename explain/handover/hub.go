@@ -113,7 +113,7 @@ func (in Input) explained(r *v1alpha1.OperatorRollout) Rollout {
 	}
 	e := explain.Rollout(input)
 	return Rollout{Namespace: r.Namespace, Name: r.Name, Operator: r.Spec.Operator.Name,
-		Version: r.Spec.Release.Version, State: e.State, Summary: e.Summary, Since: timeOf(e.Since), Next: e.Next,
+		Version: r.Spec.Release.VersionText(), State: e.State, Summary: e.Summary, Since: timeOf(e.Since), Next: e.Next,
 		Remedies: e.Remedies}
 }
 
@@ -173,7 +173,7 @@ func (in Input) outcomes() List[Outcome] {
 	for i := range in.Rollouts.Items {
 		r := &in.Rollouts.Items[i]
 		o := Outcome{Namespace: r.Namespace, Name: r.Name, Operator: r.Spec.Operator.Name,
-			Version: r.Spec.Release.Version, Phase: cmp.Or(r.Status.Phase, v1alpha1.RolloutPending),
+			Version: r.Spec.Release.VersionText(), Phase: cmp.Or(r.Status.Phase, v1alpha1.RolloutPending),
 			Summary: in.reported(r).Text}
 		// Of a rollout that succeeded in all respects the text has no message.
 		if r.Status.Message != "" && in.reported(r).State == explain.Healthy {

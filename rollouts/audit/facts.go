@@ -109,7 +109,7 @@ func ofRollout(r *v1alpha1.OperatorRollout) []fact {
 	switch a := spec.Abort; {
 	case a == nil:
 	case a.Rollback != nil:
-		add(v1alpha1.DecisionRollbackRequested, "", versionPrefix+spec.Release.Version, a.Reason, none)
+		add(v1alpha1.DecisionRollbackRequested, "", versionPrefix+spec.Release.VersionText(), a.Reason, none)
 	case a.Superseded:
 		add(v1alpha1.DecisionSuperseded, v1alpha1.DecidedByHub, "", a.Reason, none)
 	default:

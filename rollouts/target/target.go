@@ -61,9 +61,9 @@ var (
 
 // Choose chooses the highest version of the channel that spec.version permits, that the last one can be upgraded to,
 // and whose update is Automatic or approved. The steps are judged from the last version: that of the newest rollout
-// which has reached a cluster, a rollback included; or else the highest that a selected cluster runs. The first version
-// needs no approval, since a person has just written the spec. The last version itself stays the target where nothing
-// higher may be rolled out.
+// which has brought one to a cluster, a rollback included; or else the highest that a selected cluster runs. The first
+// version needs no approval, since a person has just written the spec. The last version itself stays the target where
+// nothing higher may be rolled out.
 //
 // Without a range, the channel's head comes first, whatever its version is. With a range, nothing below the last
 // version is chosen, and a version that is lower than one that was rolled back needs an approval, whatever the policy
@@ -139,7 +139,7 @@ func last(in Input) catalogs.Installed {
 // left nothing.
 func hasReachedClusters(r *v1alpha1.OperatorRollout) bool {
 	switch {
-	case r.Status.Phase == v1alpha1.RolloutRolledBack:
+	case r.Status.Phase == v1alpha1.RolloutRolledBack, r.Spec.Release.AsInstalled: // that brings no version
 		return false
 	case r.Spec.Rollback != nil, r.Status.Phase == v1alpha1.RolloutSucceeded:
 		return true

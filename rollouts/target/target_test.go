@@ -129,6 +129,16 @@ func TestChoose(t *testing.T) {
 			version: ">=1.0.0", change: func(s *situation) { s.approvals("AAP"); s.rolledOut("1.1.0") },
 			want: "1.3.0", waits: "2.0.0 Major: 2.0.0 is a major update of 1.1.0, and spec.updates.major is Approval",
 		},
+		"a rollout that takes over brings no version: the clusters say what runs": {
+			version: all, change: func(s *situation) {
+				s.approvals("APP")
+				s.rolledOut("").Spec.Release.AsInstalled = true
+				s.Rollouts[0].Status.Phase = v1alpha1.RolloutSucceeded
+				s.Installed = []catalogs.Installed{{Name: "echo.v1.0.0", Version: "1.0.0"},
+					{Name: "echo.v1.1.0", Version: "1.1.0"}}
+			},
+			want: "1.1.1", waits: "1.3.0 Minor: 1.3.0 is a minor update of 1.1.0, and spec.updates.minor is Approval",
+		},
 		"an approved version is rolled out": {
 			version: all, change: func(s *situation) { s.approvals("APP"); s.rolledOut("1.1.0"); s.approve("1.3.0") },
 			want: "1.3.0", reason: "; approved by ann: tested",

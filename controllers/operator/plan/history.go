@@ -61,7 +61,7 @@ func outcomeOf(r *v1alpha1.OperatorRollout) v1alpha1.RolloutOutcome {
 		message = string(runes[:maxOutcomeMessage-1]) + "…"
 	}
 	return v1alpha1.RolloutOutcome{
-		Name: r.Name, Revision: r.Spec.Revision, Version: r.Spec.Release.Version,
+		Name: r.Name, Revision: r.Spec.Revision, Version: r.Spec.Release.VersionText(),
 		Phase:     cmp.Or(r.Status.Phase, v1alpha1.RolloutPending),
 		StartedAt: r.Status.StartedAt, EndedAt: r.Status.EndedAt, Clusters: r.Status.Clusters, Message: message,
 	}

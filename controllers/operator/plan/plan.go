@@ -140,6 +140,7 @@ type Decision struct {
 
 // Next decides.
 //
+//	spec.adopt, nothing was taken over yet ─▶ release as installed, and the target after its rollout
 //	spec ─▶ target in the catalog ─▶ release ─┬─ same as the newest rollout's ─▶ report
 //	                                          ├─ differs, none runs ───────────▶ next rollout
 //	                                          ├─ differs, Supersede ───────────▶ end the running one, next rollout
@@ -157,6 +158,7 @@ func Next(in Input) Decision {
 }
 
 func (p *pass) decide() {
+	p.recordAdoption()
 	p.count()
 	p.recordDecisions()
 	if p.Operator.DeletionTimestamp != nil {
@@ -205,6 +207,8 @@ type pass struct {
 	unreachable []string
 	// paused are clusters that the operator is to be uninstalled from, and is not as long as they are paused.
 	paused []string
+	// problemOfTarget is what keeps the target from being rolled out, once what is installed was taken over.
+	problemOfTarget string
 	// uninstallFailed are clusters that cannot uninstall the operator, if that
 	// keeps the removal from others from beginning.
 	uninstallFailed []string
@@ -289,7 +293,7 @@ func (p *pass) reconcileRollouts() conditions.Summary {
 	if problem == nil {
 		problem = p.conflict()
 	}
-	if problem == nil && !p.isUnfinishedRollbackTo(release) {
+	if problem == nil && !release.AsInstalled && !p.isUnfinishedRollbackTo(release) {
 		problem = p.noPath(release)
 	}
 	if p.invalid != nil {
@@ -337,7 +341,8 @@ func (p *pass) notes(release v1alpha1.Release) string {
 	if len(p.withoutPath.clusters) > 0 {
 		text += "; " + p.withoutPath.text(release)
 	}
-	text += p.clustersOnBlocked() + p.heldVersions() + p.waitsForApproval() + p.staleReports() + p.frozenText()
+	text += p.afterAdoption() + p.clustersOnBlocked() + p.heldVersions() + p.waitsForApproval() + p.staleReports() +
+		p.frozenText()
 	if r := p.decision.Status.Rollout; r != nil && r.StrategyOutdated {
 		text += "; spec.strategy was changed and applies to the next rollout: set spec.restart to start one now"
 	}
@@ -345,7 +350,11 @@ func (p *pass) notes(release v1alpha1.Release) string {
 		text += "; no longer selected: " + t
 	}
 	if len(p.unreachable) > 0 {
-		text += fmt.Sprintf("; no longer selected, but cannot be uninstalled because they are offline: %s",
+		cannot := "be uninstalled"
+		if p.Operator.Spec.RemovalPolicy == v1alpha1.RemovalRestore {
+			cannot = "be put back as they were"
+		}
+		text += fmt.Sprintf("; no longer selected, but cannot %s because they are offline: %s", cannot,
 			phrase.First(sorted(p.unreachable), maxNamed))
 	}
 	return text + p.pausedText()

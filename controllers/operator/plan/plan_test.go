@@ -633,6 +633,28 @@ func TestLeaving(t *testing.T) {
 				contains: "1 of 2 clusters are offline and have not uninstalled the operator: b; there is no time " +
 					"limit"},
 		},
+		"waits for an offline cluster where something is to be put back": {
+			leaving(noRollouts, deleted, func(in *plan.Input) {
+				in.Clusters[1].Online = false
+				in.Operator.Spec.RemovalPolicy = v1alpha1.RemovalRestore
+				for i := range in.Installs {
+					in.Installs[i].Policy = v1alpha1.RemovalRestore
+				}
+			}),
+			want{state: "Stalled", reason: "AgentOffline",
+				contains: "1 of 2 clusters are offline and have not put back what was there before: b; there is no " +
+					"time limit"},
+		},
+		"what was there is put back everywhere at once": {
+			leaving(noRollouts, func(in *plan.Input) {
+				in.Operator.Spec.RemovalPolicy, in.Clusters[1].Paused = v1alpha1.RemovalRestore, true
+			}),
+			want{state: "False", reason: "ClusterPaused",
+				contains: "nothing is put back on clusters that are paused (b)",
+				removals: []removal.Step{{Namespace: "bellwether-a", Name: "team.echo",
+					SetPolicy: v1alpha1.RemovalRestore, Delete: true},
+					{Namespace: "bellwether-b", Name: "team.echo", SetPolicy: v1alpha1.RemovalRestore}}},
+		},
 		"nothing is uninstalled from a paused cluster": {
 			leaving(noRollouts, agreed, func(in *plan.Input) { in.Clusters[1].Paused = true }),
 			want{state: "False", reason: "ClusterPaused",

@@ -55,11 +55,11 @@ func (p *pass) succeeded(release v1alpha1.Release) int {
 }
 
 // updated counts the selected clusters on which a release was installed with its settings and, as the agent last
-// saw it, is installed still.
+// saw it, is installed still. One that takes over what is installed counts wherever it has succeeded.
 func (p *pass) updated(release v1alpha1.Release) int32 {
 	hash := release.Hash()
 	return int32(p.countInstalls(func(i Install) bool {
-		return i.SucceededHash == hash && i.Installed.Name == release.Bundle
+		return i.SucceededHash == hash && (release.AsInstalled || i.Installed.Name == release.Bundle)
 	}))
 }
 
@@ -109,7 +109,7 @@ func mostUsed(versions map[string]int32) []v1alpha1.VersionCount {
 // spec asks for.
 func (p *pass) summarizeRollout(release v1alpha1.Release) conditions.Summary {
 	r := p.newest
-	text := fmt.Sprintf("rollout %s to %s", r.Name, release.Version)
+	text := fmt.Sprintf("rollout %s %s", r.Name, release.Purpose())
 	if r.Status.Message != "" {
 		text += ": " + r.Status.Message
 	}

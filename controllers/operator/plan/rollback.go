@@ -236,6 +236,9 @@ func (p *pass) heldRelease(release v1alpha1.Release) *conditions.Summary {
 
 // holdOfRelease returns the hold that covers a release.
 func (p *pass) holdOfRelease(release v1alpha1.Release) (v1alpha1.VersionHold, bool) {
+	if release.AsInstalled {
+		return v1alpha1.VersionHold{}, false // it brings no version
+	}
 	for _, h := range p.Operator.Spec.Holds {
 		if h.Covers(release) {
 			return h, true

@@ -34,6 +34,8 @@ func (p *pass) needsRollout(release v1alpha1.Release) bool {
 	case p.newest.Spec.Rollback != nil:
 		// It took only some clusters to the release, which the others are to run too.
 		return p.newest.Status.Phase.Ended() && p.succeeded(release) < len(p.selected)
+	case release.AsInstalled:
+		return p.mayAdoptMore(release)
 	default:
 		return p.hasNewPath(release)
 	}
@@ -53,7 +55,7 @@ func (p *pass) replacesNewest() bool {
 // than the spec.
 func (p *pass) isStrategyOutdated() bool {
 	return isRunning(p.newest) && p.newest.Spec.Rollback == nil && !equality.Semantic.DeepEqual(
-		rollouts.Defaulted(p.newest.Spec.Strategy), rollouts.Defaulted(p.Operator.Spec.Strategy))
+		rollouts.Defaulted(p.newest.Spec.Strategy), p.strategyFor(p.newest.Spec.Release))
 }
 
 func (p *pass) hasSameSelector() bool {
@@ -73,8 +75,7 @@ func isUnobserved(r *v1alpha1.OperatorRollout) bool {
 // startRollout starts the next rollout, unless it has to wait.
 func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 	if p.Operator.Spec.Paused {
-		return waiting(v1alpha1.ReasonPaused, fmt.Sprintf("%s is not rolled out while spec.paused is true",
-			release.Version))
+		return waiting(v1alpha1.ReasonPaused, notWhilePaused(release))
 	}
 	if isRunning(p.newest) {
 		blocked := p.newestBlock() != "" || isUnobserved(p.newest) // it does not end by itself
@@ -82,11 +83,11 @@ func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 		if finish && !blocked && !p.replacesNewest() {
 			return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
 				"%s waits for rollout %s (%s) to end, because strategy.newTarget is Finish",
-				release.Version, p.newest.Name, p.newest.Spec.Release.Version))
+				changeTo(release), p.newest.Name, p.newest.Spec.Release.VersionText()))
 		}
 		p.decision.Supersede = &Supersede{
 			Rollout: p.newest.Name,
-			Reason:  fmt.Sprintf("superseded by revision %d (%s)", p.nextRevision(), release.Version),
+			Reason:  fmt.Sprintf("superseded by revision %d (%s)", p.nextRevision(), release.VersionText()),
 		}
 	}
 	p.decision.Create = p.nextRollout(release)
@@ -95,7 +96,22 @@ func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 	}
 	p.decision.Status.Clusters.Updated = p.updated(release)
 	return waiting(v1alpha1.ReasonProgressing,
-		fmt.Sprintf("rollout %s to %s starts", p.decision.Create.Name, release.Version))
+		fmt.Sprintf("rollout %s %s starts", p.decision.Create.Name, release.Purpose()))
+}
+
+// changeTo is a change to a release, as the subject of a sentence.
+func changeTo(release v1alpha1.Release) string {
+	if release.AsInstalled {
+		return "taking over what is installed"
+	}
+	return release.Version
+}
+
+func notWhilePaused(release v1alpha1.Release) string {
+	if release.AsInstalled {
+		return "nothing is taken over while spec.paused is true"
+	}
+	return release.Version + " is not rolled out while spec.paused is true"
 }
 
 // nextRevision returns a revision higher than any that the hub gave out, even if rollouts were deleted: agents ignore
@@ -134,7 +150,7 @@ func (p *pass) nextRollout(release v1alpha1.Release) *v1alpha1.OperatorRollout {
 		Spec: v1alpha1.OperatorRolloutSpec{
 			Operator: v1alpha1.LocalReference{Name: o.Name}, Revision: revision, Release: release,
 			ClusterSelector: *o.Spec.ClusterSelector.DeepCopy(),
-			Strategy:        rollouts.Defaulted(*o.Spec.Strategy.DeepCopy()), Restart: o.Spec.Restart,
+			Strategy:        p.strategyFor(release), Restart: o.Spec.Restart,
 			Resumed: p.resumed(),
 		},
 	}

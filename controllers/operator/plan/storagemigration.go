@@ -31,12 +31,13 @@ func (p *pass) setStorageMigration() {
 
 // rolledOut returns the hash of the newest release whose rollout has succeeded;
 // empty if there is none. While a newer release is rolled out, the one before counts:
-// clusters that still run it may finish.
+// clusters that still run it may finish. A rollout that takes over what is installed
+// brings no version that stores objects anew.
 func (p *pass) rolledOut() string {
 	var newest *v1alpha1.OperatorRollout
 	for i := range p.Rollouts {
 		r := &p.Rollouts[i]
-		if r.Status.Phase == v1alpha1.RolloutSucceeded && r.Spec.Rollback == nil &&
+		if r.Status.Phase == v1alpha1.RolloutSucceeded && r.Spec.Rollback == nil && !r.Spec.Release.AsInstalled &&
 			(newest == nil || r.Spec.Revision > newest.Spec.Revision) {
 			newest = r
 		}

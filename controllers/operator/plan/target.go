@@ -29,30 +29,40 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 	}
 	spec := p.Operator.Spec
 	bundle, reason, problem := p.target()
-	if problem != nil {
-		p.decision.Status.Target = nil
+	release := v1alpha1.Release{
+		Package: spec.Package, Channel: cmp.Or(spec.Channel, p.Package.DefaultChannel), Install: withDefaults(spec),
+		Catalog: p.catalogPin(), Adopt: spec.Adopt.DeepCopy(),
+	}
+	p.decision.Status.Target = nil
+	if problem == nil {
+		p.decision.Status.Target = &v1alpha1.TargetVersion{
+			Version: bundle.VersionString(), Bundle: bundle.Name, Channel: release.Channel,
+			CatalogDigest: release.Catalog.Digest,
+			Reason:        phrase.Truncate(reason, maxTargetReason),
+			SLO:           sloOf(bundle),
+			Provides:      provides(bundle),
+		}
+	}
+	switch {
+	case p.isAdopting():
+		return p.asInstalled(release, problem)
+	case problem != nil:
 		return v1alpha1.Release{}, problem
 	}
-	source := p.Catalog.Spec.Source
+	release.Version, release.Bundle = bundle.VersionString(), bundle.Name
+	return release, nil
+}
+
+// catalogPin is the catalog as it is now.
+func (p *pass) catalogPin() v1alpha1.CatalogPin {
+	pin := v1alpha1.CatalogPin{Source: p.Catalog.Spec.Source, Digest: p.Catalog.Status.Digest}
 	if p.Catalog.Status.Source != nil {
-		source = *p.Catalog.Status.Source
-	}
-	release := v1alpha1.Release{
-		Package: spec.Package, Channel: cmp.Or(spec.Channel, p.Package.DefaultChannel),
-		Version: bundle.VersionString(), Bundle: bundle.Name, Install: withDefaults(spec),
-		Catalog: v1alpha1.CatalogPin{Source: source, Digest: p.Catalog.Status.Digest},
+		pin.Source = *p.Catalog.Status.Source
 	}
 	if v := p.Catalog.Spec.Verification; v != nil {
-		release.Catalog.PublicKeys = v.PublicKeys
+		pin.PublicKeys = v.PublicKeys
 	}
-	p.decision.Status.Target = &v1alpha1.TargetVersion{
-		Version: release.Version, Bundle: release.Bundle, Channel: release.Channel,
-		CatalogDigest: release.Catalog.Digest,
-		Reason:        phrase.Truncate(reason, maxTargetReason),
-		SLO:           sloOf(bundle),
-		Provides:      provides(bundle),
-	}
-	return release, nil
+	return pin
 }
 
 // maxTargetReason is the API's bound on the reasons of a target and of an available version.

@@ -128,7 +128,7 @@ func RolloutNames(ctx context.Context, h *hub.Client, at Completing) []string {
 	rollouts := func(list *v1alpha1.OperatorRolloutList) []Named {
 		var out []Named
 		for _, r := range list.Items {
-			text := r.Spec.Release.Version + " " + string(r.Status.Phase)
+			text := r.Spec.Release.VersionText() + " " + string(r.Status.Phase)
 			out = append(out, Named{client.ObjectKeyFromObject(&r), text})
 		}
 		return out

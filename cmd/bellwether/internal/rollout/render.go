@@ -93,13 +93,18 @@ func awaitsApproval(w *v1alpha1.WaveStatus) bool {
 func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	release := r.Spec.Release
-	what := fmt.Sprintf("%s %s (channel %s)", release.Package, s.Paint(term.Strong, release.Version), release.Channel)
+	what := fmt.Sprintf("%s %s (channel %s)", release.Package, s.Paint(term.Strong, release.VersionText()),
+		release.Channel)
 	state := s.Paint(term.PhaseTone(r.Status.Phase), term.PhaseOf(r)) + "  " + s.Paint(term.Dim, took(r, in.Now))
 	name := s.Paint(term.Strong, r.Name)
 	if line := name + "  " + what + "  " + state; s.Width == 0 || term.Lines(line, s.Width) == 1 {
 		out.WriteString(line + "\n")
 	} else {
 		fmt.Fprintf(out, "%s  %s\n%s\n", name, state, what)
+	}
+	if release.AsInstalled {
+		out.WriteString(s.Lines(term.Plain, "takes over what others installed, in the versions that the clusters "+
+			"have: no version changes, and no pod restarts"))
 	}
 	if message := phrase.OneLine(r.Status.Message); message != "" {
 		out.WriteString(s.Lines(term.PhaseTone(r.Status.Phase), message))

@@ -36,7 +36,7 @@ func Rollouts(list []v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listin
 
 func rolloutRow(r *v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listing) []term.Cell {
 	n := r.Status.Clusters
-	row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Release.Version},
+	row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Release.VersionText()},
 		term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), {Text: term.Fraction(n.Succeeded, n.Total)}}
 	if l.Wide || !l.Namespaces {
 		row = append(row, term.CountCell(n.Failed, term.Bad), term.Cell{Text: term.Age(l.Now, r.CreationTimestamp)})
@@ -67,7 +67,7 @@ func History(list []v1alpha1.OperatorRollout, recorded []v1alpha1.RolloutOutcome
 	for i := range newest {
 		r := &newest[i]
 		n := countsOf(r, recorded)
-		row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Release.Version},
+		row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Release.VersionText()},
 			term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), {Text: term.Fraction(n.Succeeded, n.Total)},
 			{Text: term.Clock(l.Now, r.Status.StartedAt)}, {Text: took(r, l.Now)}}
 		if l.Wide {

@@ -27,15 +27,24 @@ func TestRenderPlan(t *testing.T) {
 	ahead := fixture.Installs()
 	ahead[1].Status.Installed = &v1alpha1.InstalledVersion{Bundle: "echo-operator.v2.0.0", Version: "2.0.0"}
 	p := fixture.EchoPackage()
+	adopting, takeOver := fixture.Operator(), fixture.RolloutAt()
+	adopting.Spec.Adopt = &v1alpha1.OperatorAdoption{}
+	takeOver.Spec.Release = v1alpha1.Release{Package: "echo-operator", AsInstalled: true}
 	for name, in := range map[string]PlanInput{
 		"paths": {Waves: waves, Installs: ahead[:3], Clusters: fixture.FleetOfFour(), Running: running, Package: p,
 			Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable"},
 		"unreadable": {Waves: waves, Installs: fixture.Installs(), Clusters: fixture.FleetOfFour(),
 			Unread: errors.New("registry unreachable")},
 		"nobody": {Waves: waves[2:], Package: p, Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable"},
+		"adopts": {Waves: waves[:1], Installs: fixture.Installs(), Package: p,
+			Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable", Operator: adopting},
+		"adopting": {Waves: waves[:1], Installs: fixture.Installs(), Package: p, Running: takeOver,
+			Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable", Operator: adopting},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in.Now, in.Operator = fixture.Noon, fixture.Operator()
+			if in.Now = fixture.Noon; in.Operator == nil {
+				in.Operator = fixture.Operator()
+			}
 			fixture.Golden(t, "plan-"+name, Plan(in, term.Style{}, false))
 		})
 	}

@@ -78,7 +78,7 @@ func releaseOf(r *v1alpha1.OperatorRollout) string {
 	if r.Spec.Rollback != nil {
 		return r.Spec.Rollback.Version
 	}
-	return r.Spec.Release.Version
+	return r.Spec.Release.VersionText()
 }
 
 // isNewest returns an error for a rollout that another one has followed.
@@ -101,6 +101,11 @@ func rollBack(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall,
 	abort v1alpha1.RolloutAbort) (string, error) {
 	if r.Status.Phase == v1alpha1.RolloutRolledBack {
 		return fmt.Sprintf("Rollout %s is rolled back already.", r.Name), nil
+	}
+	if r.Spec.Release.AsInstalled {
+		return "", exit.Hintf("to put back what was there before, run `operator adopt --undo "+r.Spec.Operator.Name+
+			"`; to stop, run `rollout abort "+r.Name+"`",
+			"rollout %s takes over what is installed, and has changed no version", r.Name)
 	}
 	if !slices.ContainsFunc(installs, func(i v1alpha1.OperatorInstall) bool {
 		admission := i.Spec.Admission

@@ -35,6 +35,11 @@ func TestRollBack(t *testing.T) {
 		!strings.Contains(said, "is rolled back, and settings of version 1.2.0 are held.") {
 		t.Errorf("only settings were changed: %q, %v", said, err)
 	}
+	r.Spec.Abort, r.Spec.Release = nil, v1alpha1.Release{AsInstalled: true}
+	if said, err = rollBack(r, installs, abort); err == nil || r.Spec.Abort != nil ||
+		!strings.Contains(err.Error(), "has changed no version") {
+		t.Errorf("what is installed was taken over: %q, %v", said, err)
+	}
 }
 
 func TestForceRollback(t *testing.T) {

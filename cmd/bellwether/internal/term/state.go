@@ -72,7 +72,7 @@ func PhaseOf(r *v1alpha1.OperatorRollout) string {
 func InstallCells(in *v1alpha1.OperatorInstall) []Cell {
 	desired := "-"
 	if in.Spec.Admission != nil {
-		desired = in.Spec.Admission.Release.Version
+		desired = in.Spec.Admission.Release.VersionText()
 	}
 	state := Health(in.Status.Conditions)
 	if in.DeletionTimestamp != nil {
