@@ -50,8 +50,12 @@ type agent struct {
 	// kept is what the cluster keeps from a hub that is lost; the test sets it before the
 	// agent works.
 	kept *v1alpha1.KeptAdmission
+	// found is the version that others have installed; the test sets it before the agent works.
+	found string
 
 	mu sync.Mutex
+	// refusal is why the agent does not take over what it found; empty where it does.
+	refusal string
 	// version and olm are what the agent reports.
 	version, olm string
 	// unreachableSince is what the agent reports of its own API server.
@@ -156,6 +160,20 @@ func (a *agent) setVersion(version string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.version = version
+}
+
+// refuse has the agent refuse to take over what it found, or not any more.
+func (a *agent) refuse(why string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refusal = why
+}
+
+// refuses is why the agent does not take over what it found.
+func (a *agent) refuses() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.refusal
 }
 
 func (a *agent) setOLM(version string) {

@@ -71,16 +71,32 @@ func (a *agent) workOnce(ctx context.Context) {
 			conditions.Summarize(&o.Status.Conditions, o.Generation,
 				conditions.Summary{State: conditions.Stalled, Reason: v1alpha1.ReasonCSVFailed})
 			_ = a.Status().Patch(ctx, o, client.MergeFrom(before))
+		case o.Spec.Admission.Release.Adopt != nil && a.refuses() != "":
+			o.Status.ObservedRevision, o.Status.SucceededHash = o.Spec.Admission.Revision, ""
+			conditions.Summarize(&o.Status.Conditions, o.Generation,
+				conditions.Summary{State: conditions.Stalled, Reason: "NotAdoptable", Message: a.refuses()})
+			_ = a.Status().Patch(ctx, o, client.MergeFrom(before))
 		case o.Status.SucceededHash != o.Spec.Admission.Hash || !rollouts.ObserveInstall(o).Ready:
 			release := o.Spec.Admission.Release
 			o.Status.SucceededHash, o.Status.ObservedRevision = o.Spec.Admission.Hash, o.Spec.Admission.Revision
 			o.Status.ObservedGeneration, o.Status.Kept = o.Generation, nil
-			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version}
+			o.Status.Installed = a.installed(release)
 			conditions.Summarize(&o.Status.Conditions, o.Generation,
 				conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
 			_ = a.Status().Patch(ctx, o, client.MergeFrom(before))
 		}
 	}
+}
+
+// installed is what the cluster has when a release has succeeded there.
+func (a *agent) installed(release v1alpha1.Release) *v1alpha1.InstalledVersion {
+	switch {
+	case !release.AsInstalled:
+		return &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version}
+	case a.found == "":
+		return nil
+	}
+	return &v1alpha1.InstalledVersion{Bundle: "echo.v" + a.found, Version: a.found}
 }
 
 func (f *fixture) running(want map[string]string) {
