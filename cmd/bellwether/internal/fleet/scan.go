@@ -107,6 +107,23 @@ func (a *app) scan(ctx context.Context, o *scanOptions) error {
 	return nil
 }
 
+// Scans are the reports of agents, with what the hub knows of what is in them.
+type Scans struct {
+	Clusters []v1alpha1.FleetCluster
+	// Reports by cluster; a cluster without one is not in it.
+	Reports map[string]*v1alpha1.OperatorScan
+	// Known returns what the hub knows that concerns a cluster.
+	Known func(*v1alpha1.FleetCluster) adoption.Known
+	// NotRead says which catalogs could not be read, and why.
+	NotRead []string
+}
+
+// ReadScans reads the reports about a package on all clusters.
+func ReadScans(ctx context.Context, h *hub.Client, pkg string) (Scans, error) {
+	in, err := readScans(ctx, h, &scanOptions{packages: pkg})
+	return Scans{Clusters: in.clusters, Reports: in.scans, Known: in.known, NotRead: in.notRead}, err
+}
+
 // readScans reads everything that the report is made of.
 func readScans(ctx context.Context, h *hub.Client, o *scanOptions) (scanInput, error) {
 	in := scanInput{pkg: o.packages, scans: map[string]*v1alpha1.OperatorScan{}}

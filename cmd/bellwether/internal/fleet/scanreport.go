@@ -158,14 +158,14 @@ func (in scanInput) cluster(c *v1alpha1.FleetCluster) ScannedCluster {
 			o.CSV = found.CSV.Name
 		}
 		o.Verdict = adoption.Judge(adoption.Input{Found: found, Scan: status, Known: known,
-			Refusal: refusal(c.Status.Veto, adoption.OperatorFor(found, known))})
+			Refusal: RefusalOf(c.Status.Veto, adoption.OperatorFor(found, known))})
 		out.Operators = append(out.Operators, o)
 	}
 	return out
 }
 
-// refusal is what a veto means for an operator, which a ManagedOperator would take over if it is not nil.
-func refusal(v *v1alpha1.ClusterVeto, by *adoption.Operator) *adoption.Refusal {
+// RefusalOf is what a veto means for an operator, which a ManagedOperator would take over if it is not nil.
+func RefusalOf(v *v1alpha1.ClusterVeto, by *adoption.Operator) *adoption.Refusal {
 	switch {
 	case v == nil:
 		return nil

@@ -25,10 +25,11 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("operator", "Show the managed operators, approve versions, confirm removals, release holds, "+
-		"resume and repair",
-		[]string{"operators", "op"}, a.operatorListCommand(), a.operatorGetCommand(), a.approveCommand(),
-		a.confirmRemovalCommand(), a.operatorReleaseHoldCommand(), a.resumeCommand(), a.repairCommand())
+	return command.Parent("operator", "Show the managed operators, adopt others, approve versions, confirm removals, "+
+		"release holds, resume and repair",
+		[]string{"operators", "op"}, a.operatorListCommand(), a.operatorGetCommand(), a.adoptCommand(),
+		a.approveCommand(), a.confirmRemovalCommand(), a.operatorReleaseHoldCommand(), a.resumeCommand(),
+		a.repairCommand())
 }
 
 func (a *app) operatorListCommand() *cobra.Command {

@@ -51,6 +51,9 @@ func Operator(in OperatorInput, s term.Style) string {
 		o.Spec.Package)+", "+string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
 	facts.Add(term.PlainCells("On removal:",
 		string(cmp.Or(o.Spec.RemovalPolicy, v1alpha1.RemovalOrphan))+removalText(o.Status.Removal))...)
+	if text := adoptionText(o, in.Now); text != "" {
+		facts.Add(term.PlainCells("Adoption:", text)...)
+	}
 	for _, h := range o.Spec.Holds {
 		facts.Add(term.PlainCells("Held:", heldText(h))...)
 	}
@@ -69,6 +72,19 @@ func Operator(in OperatorInput, s term.Style) string {
 	rollout.WriteDecisions(&out, o, "", in.Now, s)
 	writeNotReady(&out, in, s)
 	return out.String()
+}
+
+// adoptionText says whether what others installed was taken over; empty where nothing is to be.
+func adoptionText(o *v1alpha1.ManagedOperator, now time.Time) string {
+	a := o.Status.Adoption
+	switch {
+	case o.Spec.Adopt == nil:
+		return ""
+	case a == nil:
+		return "what others installed is taken over first, in the versions that the clusters have"
+	}
+	return fmt.Sprintf("taken over on %s by rollout %s, %s", phrase.Count(a.Clusters, "cluster"), a.Rollout,
+		term.Clock(now, a.EndedAt))
 }
 
 // removalText is how far the removal from clusters has come.

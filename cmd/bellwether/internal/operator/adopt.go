@@ -1,0 +1,364 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/engines/adoption"
+)
+
+const adoptLong = `Take over an operator that others have installed with OLM, where it is: nothing is
+uninstalled, no pod restarts, and no version changes by it.
+
+The command shows first what it would do, from what the agents report (fleet scan): which
+clusters would be taken over in which version, and which are refused and why. After a
+confirmation it makes a ManagedOperator for the package, or changes the one of that name.
+A rollout then takes the clusters over wave by wave, in the versions that they have. It
+stops at the first cluster that is refused. Only after it has succeeded, the operator is
+brought to the version that the ManagedOperator asks for: the head of the channel, or
+--version. That rollout also installs the operator on selected clusters that do not have it.
+
+The namespace, the install mode and the settings are those of the installs, and so is the
+channel that most of them follow, if the catalog has it. Some findings can be accepted:
+with --accept GitOps, say, an operator is taken over although another tool writes its
+Subscription. Such a finding stays as it is on the cluster.
+
+With -o yaml the manifest is printed for a Git repository, and nothing is changed.
+
+With --undo, NAME is a ManagedOperator. Each Subscription that was taken over gets back
+what it was before: its source, channel and approval. Then the ManagedOperator is deleted.
+No version changes, and no pod restarts. An offline cluster is waited for. You need the
+ClusterRole bellwether-remove for that.`
+
+// adoptOptions are the flags of operator adopt.
+type adoptOptions struct {
+	subject                                   string
+	name, catalog, channel, version, selector string
+	accept                                    []string
+	allClusters, dryRun, undo                 bool
+	timeout                                   time.Duration
+	confirmation                              command.Confirmation
+	out                                       command.Output
+}
+
+func (a *app) adoptCommand() *cobra.Command {
+	var o adoptOptions
+	c := &cobra.Command{
+		Use: "adopt PACKAGE|NAME", Short: "Take over an operator that others have installed, without changing it",
+		Long: adoptLong,
+		Args: command.OneArg("the package, or the name of a ManagedOperator"),
+		Example: "  bellwether operator adopt cert-manager --selector env=prod\n" +
+			"  bellwether operator adopt cert-manager --selector env=prod --version '~1.14.0' -o yaml\n" +
+			"  bellwether operator adopt cert-manager --accept GitOps\n" +
+			"  bellwether operator adopt cert-manager --undo",
+		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.subject = args[0]
+			if err := o.check(c); err != nil {
+				return err
+			}
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			if o.undo {
+				return a.undoAdoption(c.Context(), h, o)
+			}
+			return a.adopt(c.Context(), h, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.selector, "selector", "l", "", "The clusters that a new ManagedOperator selects, by their labels.")
+	f.BoolVar(&o.allClusters, "all-clusters", false, "A new ManagedOperator selects every cluster of the fleet.")
+	f.StringVar(&o.name, "name", "", "The name of a new ManagedOperator. Default: the package.")
+	f.StringVar(&o.catalog, "catalog", "",
+		"The OperatorCatalog. Default: the one of the namespace that has the package.")
+	f.StringVar(&o.channel, "channel", "", "The channel. Default: the one that most of the clusters follow.")
+	f.StringVar(&o.version, "version", "",
+		"The version, or range of versions, to go on to. Default: the head of the channel.")
+	f.StringArrayVar(&o.accept, "accept", nil, "Take over with this finding. Can be repeated.")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Show what would be done, and change nothing.")
+	f.BoolVar(&o.undo, "undo", false, "Put back what was there before, and delete the ManagedOperator.")
+	command.Timeout(c, &o.timeout, 10*time.Minute, "With --undo: the timeout of the wait.")
+	o.confirmation.Add(c)
+	o.out.Add(c, command.OutputYAML, command.OutputJSON)
+	_ = c.RegisterFlagCompletionFunc("accept",
+		cobra.FixedCompletions(acceptable(), cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// acceptable are the findings that can be accepted.
+func acceptable() []string {
+	var out []string
+	for _, reason := range adoption.Acceptable() {
+		out = append(out, string(reason))
+	}
+	return out
+}
+
+// onlyForNew are the flags that say how a new ManagedOperator is made.
+var onlyForNew = []string{"selector", "all-clusters", "name", "catalog", "channel", "version"}
+
+func (o *adoptOptions) check(c *cobra.Command) error {
+	if err := o.out.Check(); err != nil {
+		return err
+	}
+	if o.selector != "" && o.allClusters {
+		return exit.Hintf("use one of them", "set --selector or --all-clusters, not both")
+	}
+	for _, reason := range o.accept {
+		if !slices.Contains(acceptable(), reason) {
+			return exit.Hintf("use one of "+strings.Join(acceptable(), ", "), "invalid value %q of --accept", reason)
+		}
+	}
+	if !o.undo {
+		return nil
+	}
+	for _, flag := range append([]string{"accept", "output"}, onlyForNew...) {
+		if c.Flags().Changed(flag) {
+			return exit.Hintf("leave one of them out", "--%s has no effect with --undo", flag)
+		}
+	}
+	return nil
+}
+
+// wishes are the flags as the proposal reads them.
+func (o *adoptOptions) wishes() (adoptWishes, error) {
+	w := adoptWishes{pkg: o.subject, catalog: o.catalog, channel: o.channel, version: o.version}
+	for _, reason := range o.accept {
+		if !slices.Contains(w.accept, v1alpha1.AcceptedFinding(reason)) {
+			w.accept = append(w.accept, v1alpha1.AcceptedFinding(reason))
+		}
+	}
+	switch {
+	case o.allClusters:
+		w.selector = &metav1.LabelSelector{}
+	case o.selector != "":
+		if _, err := command.ParseSelector(o.selector); err != nil {
+			return w, err
+		}
+		selector, err := metav1.ParseToLabelSelector(o.selector)
+		if err != nil {
+			return w, fmt.Errorf("read --selector: %w", err)
+		}
+		w.selector = selector
+	}
+	return w, nil
+}
+
+// propose finds the ManagedOperator that is to be made or changed.
+func (a *app) propose(ctx context.Context, h *hub.Client, o adoptOptions) (*proposal, *v1alpha1.ManagedOperator,
+	error) {
+	w, err := o.wishes()
+	if err != nil {
+		return nil, nil, err
+	}
+	key := h.Key(o.subject)
+	if o.name != "" {
+		key = client.ObjectKey{Namespace: h.Namespace, Name: o.name}
+	}
+	existing := &v1alpha1.ManagedOperator{}
+	switch err := h.Get(ctx, key, existing); {
+	case apierrors.IsNotFound(err):
+		existing = nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("get operator %s: %w", key.Name, err)
+	default:
+		w.pkg = existing.Spec.Package
+	}
+	scans, err := fleet.ReadScans(ctx, h, w.pkg)
+	if err != nil {
+		return nil, nil, err
+	}
+	if existing != nil {
+		if w.selector != nil || o.catalog != "" || o.channel != "" || o.version != "" {
+			return nil, nil, exit.Hintf("change its spec, or set --name to make another one",
+				"ManagedOperator %s is there already: --%s are for a new one", key.Name,
+				strings.Join(onlyForNew, ", --"))
+		}
+		return changed(existing, w, scans), existing, nil
+	}
+	p, err := proposed(key, w, scans)
+	return p, nil, err
+}
+
+func (a *app) adopt(ctx context.Context, h *hub.Client, o adoptOptions) error {
+	p, existing, err := a.propose(ctx, h, o)
+	if err != nil {
+		return err
+	}
+	if o.out.Format != command.OutputTable {
+		manifest, err := manifestOf(p.operator)
+		if err != nil {
+			return err
+		}
+		return o.out.Object(a.Streams.Out, manifest)
+	}
+	a.Say("%s", adoptText(p, a.Style()))
+	taken := p.count(adoptedCluster.isTakenOver)
+	switch {
+	case taken == 0:
+		return exit.Hintf("do what is said for one of the clusters, and look again",
+			"nothing was changed: no cluster can be taken over")
+	case o.dryRun:
+		a.Say("\nNothing was changed.\n")
+		return nil
+	}
+	a.Say("\n")
+	if err := a.Confirm(o.confirmation, adoptEffect(p)); err != nil {
+		return err
+	}
+	if err := write(ctx, h, p.operator, existing); err != nil {
+		return err
+	}
+	done := "changed"
+	if p.isNew {
+		done = "made"
+	}
+	a.Step("%s ManagedOperator %s: a rollout takes over what is installed", done, p.operator.Name)
+	a.Say("To watch it, run `%s rollout get %s -n %s -w`.\n", a.Self, p.operator.Name, p.operator.Namespace)
+	return nil
+}
+
+// write makes or changes the ManagedOperator.
+func write(ctx context.Context, h *hub.Client, o, existing *v1alpha1.ManagedOperator) error {
+	if existing == nil {
+		if err := h.Create(ctx, o, hub.FieldOwner); err != nil {
+			return fmt.Errorf("make ManagedOperator %s: %w", o.Name, err)
+		}
+		return nil
+	}
+	patch := client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{})
+	if err := h.Patch(ctx, o, patch, hub.FieldOwner); err != nil {
+		return fmt.Errorf("change ManagedOperator %s: %w", o.Name, err)
+	}
+	return nil
+}
+
+// manifestOf is the ManagedOperator as people keep it in Git: without what the API server and the hub write.
+func manifestOf(o *v1alpha1.ManagedOperator) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode ManagedOperator %s: %w", o.Name, err)
+	}
+	metadata := map[string]any{"namespace": o.Namespace, "name": o.Name}
+	for key, value := range map[string]map[string]string{"labels": o.Labels, "annotations": o.Annotations} {
+		if len(value) == 0 {
+			continue
+		}
+		all := map[string]any{}
+		for k, v := range value {
+			all[k] = v
+		}
+		metadata[key] = all
+	}
+	fields["metadata"] = metadata
+	delete(fields, "status")
+	for _, field := range []string{"strategy", "install"} { // written even if it is empty
+		if nested, found, _ := unstructured.NestedMap(fields, "spec", field); found && len(nested) == 0 {
+			unstructured.RemoveNestedField(fields, "spec", field)
+		}
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("ManagedOperator"))
+	return u, nil
+}
+
+// undoAdoption puts back what was there before, and deletes the ManagedOperator.
+func (a *app) undoAdoption(ctx context.Context, h *hub.Client, o adoptOptions) error {
+	operator, err := h.Operator(ctx, o.subject)
+	if err != nil {
+		return err
+	}
+	installs, err := hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator))
+	if err != nil {
+		return err
+	}
+	a.Say("%s", undoText(operator, installs, a.Now(), a.Style()))
+	if !slices.ContainsFunc(installs, func(i v1alpha1.OperatorInstall) bool { return i.Status.Adopted != nil }) {
+		return exit.Hintf("to stop managing it, delete the ManagedOperator: its removalPolicy says what happens",
+			"nothing was changed: no cluster reports that operator %s was taken over there", operator.Name)
+	}
+	if o.dryRun {
+		a.Say("\nNothing was changed.\n")
+		return nil
+	}
+	if err := a.Require(ctx, h, "delete operator "+operator.Name,
+		command.RemoveRight("managedoperators", operator.Namespace, operator.Name)); err != nil {
+		return err
+	}
+	a.Say("\n")
+	if err := a.Confirm(o.confirmation, fmt.Sprintf("This ends the management of %s, and deletes ManagedOperator %s "+
+		"with its rollouts. What runs stays as it is.\n", operator.Spec.Package, operator.Name)); err != nil {
+		return err
+	}
+	return a.restore(ctx, h, operator, o.timeout)
+}
+
+// restore sets the removal policy, deletes the ManagedOperator, and waits until the hub has done the rest.
+func (a *app) restore(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator, timeout time.Duration) error {
+	before := o.DeepCopy()
+	o.Spec.RemovalPolicy = v1alpha1.RemovalRestore
+	if err := h.Patch(ctx, o, client.MergeFrom(before), hub.FieldOwner); err != nil {
+		return fmt.Errorf("set the removal policy of operator %s: %w", o.Name, err)
+	}
+	// Not another one of this name, which somebody made meanwhile.
+	if err := h.Delete(ctx, o, client.Preconditions{UID: &o.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete ManagedOperator %s: %w", o.Name, err)
+	}
+	printed := ""
+	err := hub.Poll(ctx, timeout, func() (bool, error) {
+		now := &v1alpha1.ManagedOperator{}
+		err := h.Get(ctx, client.ObjectKeyFromObject(o), now)
+		if apierrors.IsNotFound(err) || err == nil && now.UID != o.UID {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("get operator %s: %w", o.Name, err)
+		}
+		if message := waitsFor(now); message != "" && message != printed {
+			a.Say("… %s\n", message)
+			printed = message
+		}
+		return false, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return exit.Hintf("the hub goes on; see it with `operator get "+o.Name+"`", "not ended within %s: %s", timeout,
+			printed)
+	}
+	if err != nil {
+		return err
+	}
+	a.Step("operator %s is as it was before it was taken over, and is not managed any more", o.Name)
+	return nil
+}
+
+// waitsFor is what the deletion of a ManagedOperator waits for.
+func waitsFor(o *v1alpha1.ManagedOperator) string {
+	for _, c := range o.Status.Conditions {
+		if c.Type == v1alpha1.ConditionReady && o.DeletionTimestamp != nil && c.Status != metav1.ConditionTrue &&
+			c.ObservedGeneration >= o.Generation {
+			return c.Message
+		}
+	}
+	return ""
+}
