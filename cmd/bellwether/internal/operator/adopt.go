@@ -95,7 +95,7 @@ func (a *app) adoptCommand() *cobra.Command {
 	f.StringVar(&o.channel, "channel", "", "The channel. Default: the one that most of the clusters follow.")
 	f.StringVar(&o.version, "version", "",
 		"The version, or range of versions, to go on to. Default: the head of the channel.")
-	f.StringArrayVar(&o.accept, "accept", nil, "Take over with this finding. Can be repeated.")
+	f.StringArrayVar(&o.accept, "accept", nil, "Take over with this `FINDING`. Can be repeated.")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Show what would be done, and change nothing.")
 	f.BoolVar(&o.undo, "undo", false, "Put back what was there before, and delete the ManagedOperator.")
 	command.Timeout(c, &o.timeout, 10*time.Minute, "With --undo: the timeout of the wait.")

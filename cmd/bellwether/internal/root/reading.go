@@ -33,6 +33,7 @@ var reading = map[string]bool{
 	"fleet unfreeze":           false,
 	"install hub":              false,
 	"oncall handover":          true,
+	"operator adopt":           true,
 	"operator approve":         false,
 	"operator confirm-removal": false, "operator get": true, "operator list": true, "operator release-hold": false,
 	"operator repair": false, "operator resume": false,

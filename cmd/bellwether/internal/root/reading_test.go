@@ -76,7 +76,7 @@ func TestEveryCommandReadsOrNot(t *testing.T) {
 		"backup list": "", "backup show": "prod-1 a", "catalog diff": dir + " " + dir + " --installed hub",
 		"catalog get": "main", "catalog graph": dir + " p --installed hub", "catalog list": "",
 		"fleet compatibility": "--kubernetes 1.37", "fleet get": "prod-1", "fleet list": "", "fleet scan": "",
-		"oncall handover": "", "operator get": "echo", "operator list": "",
+		"oncall handover": "", "operator adopt": "echo --dry-run", "operator get": "echo", "operator list": "",
 		"page lint": "", "page preview": "BellwetherHeartbeat", "rollout get": "echo", "rollout history": "echo",
 		"rollout plan": "echo", "rollout status": "echo-2", "silence list": "", "versions": "",
 		"why": "prod-1 echo",
