@@ -138,6 +138,15 @@ func ordinary() map[string]existing {
 					return len(d.Spec.Template.Spec.Containers[0].Env) > 0 && d.Status.Replicas == 1 &&
 						d.Status.UpdatedReplicas == 1 && d.Status.AvailableReplicas == 1
 				})
+			},
+			// What somebody else has set can be taken away.
+			then: func(o *owned) {
+				o.to(o.pin, "1.0.0")
+				o.eventually("the Subscription has no settings", func() bool {
+					config := o.current().Spec.Config
+					return config == nil || len(config.Env) == 0
+				})
+				o.runs()
 			}},
 		"finalized": {subscribe: func(s *operatorsv1alpha1.Subscription) {
 			s.Finalizers = []string{"example.com/keep"}
