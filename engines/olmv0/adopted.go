@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,7 +122,7 @@ const maxName, maxApproval = 253, 32
 var errNotAsObserved = errors.New("not as it was observed")
 
 // takeOver records in a Subscription what it is, marks it as the operator's, and makes its approval Manual, in one
-// write. The owners of its fields are forgotten: settings that others wrote could never be removed otherwise.
+// write. The agent owns the settings from then on: what others wrote could never be removed otherwise.
 func (e *Engine) takeOver(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation, a plan.Action) error {
 	live := o.subscriptions[a.Name]
 	if live == nil || objectOf(live) != a.Object {
@@ -142,7 +145,7 @@ func (e *Engine) takeOver(ctx context.Context, install *v1alpha1.OperatorInstall
 			"labels":          install.Spec.Operator.ManagedLabels(),
 			"annotations": map[string]string{v1alpha1.AnnotationAdopted: string(was),
 				v1alpha1.AnnotationKept: string(kept)},
-			"managedFields": []any{map[string]any{}},
+			"managedFields": []any{ownerOf(spec, e.Now())},
 		},
 		"spec": map[string]any{"installPlanApproval": operatorsv1alpha1.ApprovalManual},
 	})
@@ -150,6 +153,23 @@ func (e *Engine) takeOver(ctx context.Context, install *v1alpha1.OperatorInstall
 		return fmt.Errorf("encode patch: %w", err)
 	}
 	return e.Local.Patch(ctx, objectFor(install, a), client.RawPatch(types.MergePatchType, text), fieldOwner)
+}
+
+// ownerOf makes the agent the only one who has applied the settings of a Subscription. Nobody owns its other fields:
+// they stay as they are where the agent does not set them.
+func ownerOf(spec map[string]any, now time.Time) metav1.ManagedFieldsEntry {
+	fields := `{"f:spec":{"f:installPlanApproval":{}}}`
+	if config, _, _ := unstructured.NestedMap(spec, "config"); len(config) > 0 {
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(config)) {
+			names = append(names, fmt.Sprintf(`"f:%s":{}`, name))
+		}
+		fields = fmt.Sprintf(`{"f:spec":{"f:config":{".":{},%s}}}`, strings.Join(names, ","))
+	}
+	at := metav1.NewTime(now)
+	return metav1.ManagedFieldsEntry{Manager: string(fieldOwner), Operation: metav1.ManagedFieldsOperationApply,
+		APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Time: &at, FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 // giveBack makes a Subscription what it was before it was adopted, in one write. Labels and annotations that others

@@ -93,18 +93,21 @@ func TestAdoption(t *testing.T) {
 		t.Parallel()
 		nothingToAdopt(shared.of(t, "adopt-nothing"))
 	})
-	t.Run("killed", func(t *testing.T) {
-		t.Parallel()
-		o := &owned{harness: start(t, quiet(t), "adoption-killed").of(t, "adopt-killed")}
-		o.install(existing{})
-		o.admitAsInstalled(existing{})
-		o.until("the Subscription is taken over", func(oi *v1alpha1.OperatorInstall) bool {
-			return oi.Status.Adopted != nil
+	for name, isReached := range map[string]func(*owned) bool{
+		"killed":       func(o *owned) bool { return o.current().Annotations[v1alpha1.AnnotationAdopted] != "" },
+		"killed-later": func(o *owned) bool { return o.everything()["CatalogSource bellwether-"+o.operator] != "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &owned{harness: start(t, quiet(t), "adoption-"+name).of(t, "adopt-"+name)}
+			o.install(existing{})
+			o.admitAsInstalled(existing{})
+			o.eventually("the agent has begun", func() bool { return isReached(o) })
+			o.agent.Kill()
+			o.startAgent()
+			o.adopted(existing{})
 		})
-		o.agent.Kill()
-		o.startAgent()
-		o.adopted(existing{})
-	})
+	}
 }
 
 // ordinary are states in which nothing is to be decided.
@@ -135,6 +138,15 @@ func ordinary() map[string]existing {
 					return len(d.Spec.Template.Spec.Containers[0].Env) > 0 && d.Status.Replicas == 1 &&
 						d.Status.UpdatedReplicas == 1 && d.Status.AvailableReplicas == 1
 				})
+			},
+			// What somebody else has set can be taken away.
+			then: func(o *owned) {
+				o.to(o.pin, "1.0.0")
+				o.eventually("the Subscription has no settings", func() bool {
+					config := o.current().Spec.Config
+					return config == nil || len(config.Env) == 0
+				})
+				o.runs()
 			}},
 		"finalized": {subscribe: func(s *operatorsv1alpha1.Subscription) {
 			s.Finalizers = []string{"example.com/keep"}
@@ -155,6 +167,7 @@ func ordinary() map[string]existing {
 		"without-subscription": {change: func(o *owned) {
 			o.delete(o.sub)
 			o.gone(o.sub.DeepCopy())
+			o.eventually("its InstallPlan, which it owns, is gone too", func() bool { return len(o.plans()) == 0 })
 		}},
 		"racing": {left: true, change: func(o *owned) {
 			o.serveTo(o.server, fbc(o.operator, line("1.0.0", "1.1.0")...))
