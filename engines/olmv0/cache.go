@@ -155,7 +155,8 @@ func stripSubscription(object any) (any, error) {
 }
 
 // writersOfSpec returns the names of the field managers that own fields of the spec, each in an entry that says just
-// that. What it returns it returns again: informers may transform an object more than once (TransformFunc of client-go).
+// that. What it returns it returns again: informers may transform an object more than once (TransformFunc of
+// client-go).
 func writersOfSpec(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var out []metav1.ManagedFieldsEntry
 	for _, f := range fields {

@@ -229,7 +229,8 @@ func TestStripSubscription(t *testing.T) {
 	if err := decode(got.(*unstructured.Unstructured), sub); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]metav1.ManagedFieldsEntry{{Manager: "argocd-controller", FieldsV1: ofSpec}}, sub.ManagedFields); diff != "" {
+	want := []metav1.ManagedFieldsEntry{{Manager: "argocd-controller", FieldsV1: ofSpec}}
+	if diff := cmp.Diff(want, sub.ManagedFields); diff != "" {
 		t.Errorf("field managers (-want +got):\n%s", diff)
 	}
 }

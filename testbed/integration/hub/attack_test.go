@@ -5,6 +5,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -311,15 +312,6 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 					b.ManagedFields = owned(v1alpha1.SchemeGroupVersion.String())
 				})
 			},
-			"what it found": func() error {
-				scan := &v1alpha1.OperatorScan{}
-				key := client.ObjectKey{Namespace: own, Name: v1alpha1.ScanName}
-				if err := a.Get(t.Context(), key, scan); err != nil {
-					return err
-				}
-				scan.ManagedFields = append(scan.ManagedFields, owned(v1alpha1.SchemeGroupVersion.String())...)
-				return a.Status().Update(t.Context(), scan)
-			},
 			"an install": func() error {
 				o := install.DeepCopy()
 				o.ManagedFields = append(o.ManagedFields, owned(v1alpha1.SchemeGroupVersion.String())...)
@@ -331,6 +323,7 @@ func TestAnAgentCannotFillTheHub(t *testing.T) {
 			}
 		}
 	}
+	a.reportsNoFields(t, install)
 	for name, status := range largeStatuses() {
 		o := install.DeepCopy()
 		o.Status = status
@@ -442,6 +435,30 @@ func (a *agent) hasFewManagers(t *testing.T, install *v1alpha1.OperatorInstall) 
 		}
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("an agent can add %d field managers to %s: %v", most, name, err)
+		}
+	}
+}
+
+// reportsNoFields writes what large fields the agent owns together with a status. The API server does not store it.
+func (a *agent) reportsNoFields(t *testing.T, install *v1alpha1.OperatorInstall) {
+	t.Helper()
+	const most = 16 << 10
+	scan := &v1alpha1.OperatorScan{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: v1alpha1.ScanName}}
+	install = install.DeepCopy()
+	for name, owned := range largeFields() {
+		for o, report := range map[client.Object]func(){
+			scan:    func() { scan.Status.NotRead = name },
+			install: func() { install.Status.SucceededHash = name },
+		} {
+			must(t, a.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+			o.SetManagedFields(append(o.GetManagedFields(), owned(v1alpha1.SchemeGroupVersion.String())...))
+			report()
+			must(t, a.Status().Update(t.Context(), o))
+			stored, err := json.Marshal(o.GetManagedFields())
+			must(t, err)
+			if len(stored) > most {
+				t.Errorf("an agent can write %T with %s: %d bytes of managedFields", o, name, len(stored))
+			}
 		}
 	}
 }
