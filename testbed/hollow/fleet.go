@@ -39,6 +39,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/install"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/scan"
 	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
@@ -54,6 +55,8 @@ type Options struct {
 	// Before is a fleet of the same clusters that was stopped: what OLM holds on them is still there, as where the
 	// clusters join another hub. It needs OwnWatches.
 	Before *Fleet
+	// Others is what others have installed on every cluster, as the agents report it; nil for nothing.
+	Others *v1alpha1.OperatorScanStatus
 	Behaviour
 	// LeaseEvery and LeaseFor are as the agent's flags; default 30s and 90s.
 	LeaseEvery, LeaseFor time.Duration
@@ -213,6 +216,8 @@ func (f *Fleet) startAgents(ctx context.Context, hub *rest.Config) error {
 	}
 	for _, c := range all {
 		f.done.Go(func() { f.beat(ctx, direct, c) })
+		reporter := &scan.Reporter{Hub: direct, Namespace: c.namespace, Finder: finder{f, c}, Now: time.Now}
+		f.done.Go(func() { _ = reporter.Start(ctx) }) // it returns no error
 	}
 	return nil
 }

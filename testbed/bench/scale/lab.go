@@ -46,6 +46,8 @@ type lab struct {
 	out   io.Writer
 
 	hubs, servers int
+
+	agentsStarted time.Time
 }
 
 // setup says what a lab consists of.
@@ -99,6 +101,7 @@ func (l *lab) populate(ctx context.Context, s setup) error {
 		return err
 	}
 	s.hollow.Config, s.hollow.Scheme, s.hollow.Clusters = l.api.RESTConfig(), stage.Scheme(), l.names
+	l.agentsStarted = time.Now()
 	var err error
 	if l.fleet, err = hollow.Start(ctx, s.hollow); err != nil {
 		return err

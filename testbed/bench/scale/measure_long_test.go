@@ -36,6 +36,9 @@ func TestMeasure(t *testing.T) {
 		"recovery": func(ctx context.Context) (figure.Section, error) {
 			return MeasureRecovery(ctx, t.Output(), RecoveryOptions{Clusters: 10, Operators: 2, LeaseEvery: every})
 		},
+		"scan": func(ctx context.Context) (figure.Section, error) {
+			return MeasureScan(ctx, t.Output(), ScanOptions{Clusters: 10, Operators: 2, Runs: 1, LeaseEvery: every})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)

@@ -78,8 +78,8 @@ type options struct {
 	backupObjects int
 	scale         scale.Options
 	placements    scale.PlacementOptions
-	// troubled and recovered are how many clusters the benchmarks of these names have.
-	troubled, recovered int
+	// troubled, recovered and scanned are how many clusters the benchmarks of these names have.
+	troubled, recovered, scanned int
 }
 
 // benchmark is one of those that can be asked for.
@@ -157,6 +157,10 @@ var benchmarks = []benchmark{
 	}},
 	{"scale-recovery", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return scale.MeasureRecovery(ctx, out, scale.RecoveryOptions{Clusters: o.recovered, Operators: 1,
+			LeaseEvery: o.scale.LeaseEvery, Seed: o.scale.Seed})
+	}},
+	{"scale-scan", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return scale.MeasureScan(ctx, out, scale.ScanOptions{Clusters: o.scanned, Operators: 20, Runs: o.runs,
 			LeaseEvery: o.scale.LeaseEvery, Seed: o.scale.Seed})
 	}},
 }
@@ -255,6 +259,7 @@ func addScaleFlags(fs *pflag.FlagSet, all *options) {
 		"operators that scale-placements rolls out at a time")
 	fs.IntVar(&all.troubled, "trouble-clusters", 1000, "clusters of scale-trouble")
 	fs.IntVar(&all.recovered, "recovery-clusters", 1000, "clusters of scale-recovery")
+	fs.IntVar(&all.scanned, "scan-clusters", 1000, "clusters of scale-scan")
 }
 
 func run(ctx context.Context, out, progress io.Writer, o options, origin figure.Origin) error {

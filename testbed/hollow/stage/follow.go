@@ -24,6 +24,20 @@ func (s *Stage) UntilOnline(ctx context.Context, fleet string, n int) error {
 	})
 }
 
+// UntilScanned waits until n clusters have reported so many operators each.
+func (s *Stage) UntilScanned(ctx context.Context, n, operators int) error {
+	found := map[string]bool{}
+	return s.follow(ctx, &v1alpha1.OperatorScanList{}, func(o client.Object) error {
+		if scan := o.(*v1alpha1.OperatorScan); int(scan.Status.Counts.Operators) == operators {
+			found[scan.Namespace] = true
+		}
+		if len(found) < n {
+			return fmt.Errorf("%d of %d clusters have reported %d operators", len(found), n, operators)
+		}
+		return nil
+	})
+}
+
 func (s *Stage) untilClusters(ctx context.Context, fleet string, n int, what string,
 	good func(*v1alpha1.FleetCluster) bool) error {
 	found := map[string]bool{}
