@@ -177,7 +177,7 @@ bench: components ## Measure the figures of docs/benchmarks.md
 
 .PHONY: bench-scale
 bench-scale: components ## Measure large fleets with hollow agents, and write the figures into docs/benchmarks.md (hours)
-	cd testbed && go run ./cmd/bench $(if $(findstring --only,$(ARGS)),,--only scale,scale-placements,scale-trouble,scale-recovery) \
+	cd testbed && go run ./cmd/bench $(if $(findstring --only,$(ARGS)),,--only scale,scale-placements,scale-trouble,scale-recovery,scale-scan) \
 		-o $(CURDIR)/docs/benchmarks.md $(ARGS)
 
 ##@ Testbed
