@@ -89,11 +89,8 @@ func (f *Fleet) suffer(ctx context.Context, c *cluster, outages []Outage) {
 // beat renews the Lease of a cluster by the agent's own code. Agents do not start at the same time, so their renewals
 // are spread over the period.
 func (f *Fleet) beat(ctx context.Context, hub client.Client, c *cluster) {
-	offset := time.Duration(f.options.source("beat", c.name).Float64() * float64(f.options.LeaseEvery))
-	select {
-	case <-ctx.Done():
+	if !f.wait(ctx, c, "beat") {
 		return
-	case <-time.After(offset):
 	}
 	lease := &heartbeat.Lease{
 		Hub: hub, Namespace: c.namespace, ClusterName: c.name, Holder: "hollow-" + c.name, Every: f.options.LeaseEvery,
@@ -103,6 +100,18 @@ func (f *Fleet) beat(ctx context.Context, hub client.Client, c *cluster) {
 		Refused: func(message string) { f.refused(c.name, message) },
 	}
 	_ = lease.Start(ctx) // it returns no error
+}
+
+// wait waits for the cluster's place in the period of Leases, which differs for different words. It returns whether ctx
+// goes on.
+func (f *Fleet) wait(ctx context.Context, c *cluster, word string) bool {
+	offset := time.Duration(f.options.source(word, c.name).Float64() * float64(f.options.LeaseEvery))
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(offset):
+		return true
+	}
 }
 
 // ownAPIServer stands for the API server of a hollow cluster. It answers always.

@@ -39,7 +39,6 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/install"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/controllers/scan"
 	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
@@ -216,8 +215,7 @@ func (f *Fleet) startAgents(ctx context.Context, hub *rest.Config) error {
 	}
 	for _, c := range all {
 		f.done.Go(func() { f.beat(ctx, direct, c) })
-		reporter := &scan.Reporter{Hub: direct, Namespace: c.namespace, Finder: finder{f, c}, Now: time.Now}
-		f.done.Go(func() { _ = reporter.Start(ctx) }) // it returns no error
+		f.done.Go(func() { f.report(ctx, direct, c) })
 	}
 	return nil
 }

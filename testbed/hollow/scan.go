@@ -7,11 +7,22 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/scan"
 )
+
+// report reports what runs on a cluster by the agent's own code.
+func (f *Fleet) report(ctx context.Context, hub client.Client, c *cluster) {
+	if !f.wait(ctx, c, "scan") {
+		return
+	}
+	reporter := &scan.Reporter{Hub: hub, Namespace: c.namespace, Finder: finder{f, c}, Now: time.Now}
+	_ = reporter.Start(ctx) // it returns no error
+}
 
 // finder finds what OLM holds on a hollow cluster: what the simulation has installed, and what others have.
 type finder struct {

@@ -106,6 +106,8 @@ func (l *lab) populate(ctx context.Context, s setup) error {
 	if l.fleet, err = hollow.Start(ctx, s.hollow); err != nil {
 		return err
 	}
+	ctx, release := whileRuns(ctx, l.hub)
+	defer release()
 	return l.UntilOnline(ctx, fleetName, len(l.names))
 }
 
