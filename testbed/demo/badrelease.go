@@ -122,8 +122,8 @@ func (d *demo) takenBack(ctx context.Context) error {
 	defer cancel()
 	var failed, back v1alpha1.OperatorRollout
 	err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
-		for revision, rollout := range map[int]*v1alpha1.OperatorRollout{3: &failed, 4: &back} {
-			key := client.ObjectKey{Namespace: platform.Namespace, Name: fmt.Sprintf("%s-%d", operatorName, revision)}
+		for n, rollout := range map[int64]*v1alpha1.OperatorRollout{3: &failed, 4: &back} {
+			key := client.ObjectKey{Namespace: platform.Namespace, Name: d.rollout(n)}
 			if err := d.hub.Get(ctx, key, rollout); err != nil {
 				return false, client.IgnoreNotFound(err)
 			}

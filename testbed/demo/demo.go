@@ -48,7 +48,10 @@ type Options struct {
 	Name string
 	// Images installs hub and agents from container images.
 	Images bool
-	Out    io.Writer
+	// Brownfield has one of the clusters run the operator already, installed by an ordinary Subscription. It is taken
+	// over.
+	Brownfield bool
+	Out        io.Writer
 	// Started, if there is one, is called when the clusters are up, before anything is installed.
 	Started func(context.Context, *platform.Platform) error
 	// Protected, if there is one, is told what the bad version did.
@@ -86,6 +89,9 @@ func (d *demo) stop(ctx context.Context, cause error) error {
 	if d.webhooks != nil {
 		defer d.webhooks.Close()
 	}
+	if d.existing != nil {
+		d.existing.end()
+	}
 	if d.platform == nil {
 		return nil
 	}
@@ -112,6 +118,9 @@ type demo struct {
 	// webhooks have what the tracker got, and the heartbeats. The incident about the bad version was opened, and ended.
 	webhooks      *alertmanager.Webhooks
 	opened, ended time.Time
+	// existing is what somebody had installed; nil for nothing. There were so many rollouts that took it over.
+	existing  *installed
+	adoptions int64
 }
 
 type timing struct {
@@ -125,12 +134,26 @@ type step struct {
 }
 
 func (d *demo) steps() []step {
-	return []step{
+	all := []step{
 		{"start a hub and three clusters, each with its own API server and OLM", d.startFleet},
 		{"install Bellwether's hub with its chart", d.installHub},
 		{"lint, sign and publish echo-operator " + before, d.publish},
-		{"join the clusters to the fleet: canary, prod-eu, prod-us", d.join},
-		{"install " + before + " everywhere", d.install},
+	}
+	if d.Brownfield {
+		all = append(all, []step{
+			{"somebody installs echo-operator " + before + " on " + existing + ", by an ordinary Subscription", d.preinstall},
+			{"join the clusters to the fleet: canary, prod-eu, prod-us", d.join},
+			{"scan the fleet: what runs there already?", d.scan},
+			{"take over what runs, in place; then install " + before + " on the other clusters", d.adopt},
+			{"nobody has noticed", d.uninterrupted},
+		}...)
+	} else {
+		all = append(all, []step{
+			{"join the clusters to the fleet: canary, prod-eu, prod-us", d.join},
+			{"install " + before + " everywhere", d.install},
+		}...)
+	}
+	return append(all, []step{
 		{"create an EchoServer on each cluster and ask it", d.greet},
 		{"look at the objectives and probes that came by themselves", d.watched},
 		{"say who is paged, and where tickets go: a PagingPolicy", d.route},
@@ -143,7 +166,7 @@ func (d *demo) steps() []step {
 		{"somebody is paged: one incident, with what changed and what to do", d.paged},
 		{"publish the fix, " + fixed + ", and roll it out through the same gate", d.fix},
 		{"the incident is resolved, as the fleet is healthy: the ledger of PagerDuty's Events API", d.resolved},
-	}
+	}...)
 }
 
 func (d *demo) step(ctx context.Context, s step) error {
@@ -255,6 +278,14 @@ func (d *demo) join(ctx context.Context) error {
 }
 
 func (d *demo) install(ctx context.Context) error {
+	if err := d.create(ctx, func(*v1alpha1.ManagedOperatorSpec) {}); err != nil {
+		return err
+	}
+	return d.follow(ctx, 1)
+}
+
+// create makes the ManagedOperator.
+func (d *demo) create(ctx context.Context, change func(*v1alpha1.ManagedOperatorSpec)) error {
 	mo := &v1alpha1.ManagedOperator{
 		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: operatorName},
 		Spec: v1alpha1.ManagedOperatorSpec{
@@ -272,10 +303,11 @@ func (d *demo) install(ctx context.Context) error {
 			}},
 		},
 	}
+	change(&mo.Spec)
 	if err := d.hub.Create(ctx, mo); err != nil {
 		return fmt.Errorf("create ManagedOperator: %w", err)
 	}
-	return d.follow(ctx, 1)
+	return nil
 }
 
 func (d *demo) upgrade(ctx context.Context) error {
@@ -288,17 +320,20 @@ func (d *demo) upgrade(ctx context.Context) error {
 	return d.follow(ctx, 2)
 }
 
-// follow shows a rollout live until it ends, and holds it to success.
-func (d *demo) follow(ctx context.Context, revision int64) error {
-	if err := d.watch(ctx, revision); err != nil {
+// rollout is the name of the n-th rollout since everything was adopted that was there.
+func (d *demo) rollout(n int64) string { return fmt.Sprintf("%s-%d", operatorName, d.adoptions+n) }
+
+// follow shows the n-th rollout live until it ends, and holds it to success.
+func (d *demo) follow(ctx context.Context, n int64) error {
+	if err := d.watch(ctx, n); err != nil {
 		return err
 	}
-	return d.show(ctx, "rollout", "status", fmt.Sprintf("%s-%d", operatorName, revision))
+	return d.show(ctx, "rollout", "status", d.rollout(n))
 }
 
-// watch shows a rollout live until it ends.
-func (d *demo) watch(ctx context.Context, revision int64) error {
-	name := fmt.Sprintf("%s-%d", operatorName, revision)
+// watch shows the n-th rollout live until it ends.
+func (d *demo) watch(ctx context.Context, n int64) error {
+	name := d.rollout(n)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	rollout := &v1alpha1.OperatorRollout{}

@@ -35,11 +35,10 @@ func (d *demo) greet(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := c.Create(ctx, &echov1alpha1.EchoServer{
-			ObjectMeta: metav1.ObjectMeta{Namespace: greetNamespace, Name: greetName},
-			Spec:       echov1alpha1.EchoServerSpec{Message: "hello from " + member.Name(), Replicas: ptr.To(int32(1))},
-		}); err != nil {
-			return fmt.Errorf("create EchoServer on %s: %w", member.Name(), err)
+		if d.existing == nil || member.Name() != existing {
+			if err := d.createGreeter(ctx, c, member.Name()); err != nil {
+				return err
+			}
 		}
 		answer, err := d.ask(ctx, c, before)
 		if err != nil {
@@ -47,6 +46,17 @@ func (d *demo) greet(ctx context.Context) error {
 		}
 		d.say("%s answers %q with version %s", member.Name(), answer.Message, answer.Version)
 		d.asked = append(d.asked, answers{cluster: member.Name(), before: answer})
+	}
+	return nil
+}
+
+// createGreeter creates an EchoServer.
+func (d *demo) createGreeter(ctx context.Context, c client.Client, cluster string) error {
+	if err := c.Create(ctx, &echov1alpha1.EchoServer{
+		ObjectMeta: metav1.ObjectMeta{Namespace: greetNamespace, Name: greetName},
+		Spec:       echov1alpha1.EchoServerSpec{Message: "hello from " + cluster, Replicas: ptr.To(int32(1))},
+	}); err != nil {
+		return fmt.Errorf("create EchoServer on %s: %w", cluster, err)
 	}
 	return nil
 }

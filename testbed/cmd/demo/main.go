@@ -30,6 +30,8 @@ func main() {
 		RunE:          func(c *cobra.Command, _ []string) error { return demo.Run(c.Context(), o) },
 	}
 	c.Flags().BoolVar(&o.Keep, "keep", false, "leave the fleet up until Ctrl-C and print the kubeconfigs")
+	c.Flags().BoolVar(&o.Brownfield, "brownfield", false,
+		"have one of the clusters run the operator already, installed by an ordinary Subscription, and take it over")
 	c.Flags().BoolVar(&o.Images, "images", false,
 		"make container images of hub and agent, push them to a registry, and install the chart from there")
 	c.Flags().StringVar(&o.Name, "name", fmt.Sprintf("demo-%d", os.Getpid()), "name of the fleet on this machine")
