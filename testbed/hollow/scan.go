@@ -38,23 +38,29 @@ func (f finder) Find(context.Context) (v1alpha1.OperatorScanStatus, error) {
 	}
 	f.fleet.mu.Lock()
 	var own []*operator
-	var keys []client.ObjectKey
 	for key, o := range f.fleet.operators {
 		if key.Namespace == f.cluster.namespace {
-			own, keys = append(own, o), append(keys, key)
+			own = append(own, o)
 		}
 	}
 	f.fleet.mu.Unlock()
-	for i, o := range own {
+	for _, o := range own {
 		if found := o.found(); found != nil {
-			found.Operator = &v1alpha1.OperatorReference{Name: keys[i].Name}
+			out.Operators = slices.DeleteFunc(out.Operators, func(other v1alpha1.FoundOperator) bool {
+				return other.Namespace == found.Namespace // it was adopted
+			})
+			out.Namespaces = slices.DeleteFunc(out.Namespaces, func(n v1alpha1.FoundNamespace) bool {
+				return n.Name == found.Namespace
+			})
 			out.Operators = append(out.Operators, *found)
 			out.Namespaces = append(out.Namespaces, v1alpha1.FoundNamespace{Name: found.Namespace,
 				OperatorGroups: []v1alpha1.FoundOperatorGroup{{Name: found.Subscription.Name}}})
-			out.Counts.Operators++
-			out.Counts.Managed++
+			if found.Managed {
+				out.Counts.Managed++
+			}
 		}
 	}
+	out.Counts.Operators = int32(len(out.Operators))
 	slices.SortFunc(out.Operators, func(a, b v1alpha1.FoundOperator) int {
 		return cmp.Compare(a.Namespace, b.Namespace)
 	})
@@ -71,7 +77,7 @@ func (o *operator) found() *v1alpha1.FoundOperator {
 		return nil
 	}
 	release := o.kept.Admission.Release
-	out := &v1alpha1.FoundOperator{Namespace: release.TargetNamespace(), Managed: true,
+	out := &v1alpha1.FoundOperator{Namespace: release.TargetNamespace(), Managed: sub.Ours,
 		Subscription: &v1alpha1.FoundSubscription{Name: sub.Name, Package: sub.Package, Channel: release.Channel,
 			Source: release.Package, SourceNamespace: release.TargetNamespace(), Approval: "Manual",
 			InstalledCSV: sub.InstalledCSV, CurrentCSV: sub.CurrentCSV, InstallPlan: sub.Awaits}}

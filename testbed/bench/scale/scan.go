@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
 	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/hollow/stage"
 )
 
 // ScanOptions say what fleet is scanned.
@@ -30,20 +31,22 @@ type ScanOptions struct {
 	Seed       uint64
 }
 
-// scanned is what a scan took.
+// scanned is what a scan took, and the adoption of one of the operators.
 type scanned struct {
-	reported      time.Duration
-	scan, kubectl []time.Duration
-	bytes         int64
+	reported, adopted time.Duration
+	scan, kubectl     []time.Duration
+	bytes             int64
 }
 
 // MeasureScan has all agents of a fleet report what others have installed, and measures how long that takes, and how
-// long `fleet scan` takes to show it, against kubectl printing the same objects.
+// long `fleet scan` takes to show it, against kubectl printing the same objects; then how long the adoption of one of
+// them takes in one wave.
 func MeasureScan(ctx context.Context, out io.Writer, o ScanOptions) (figure.Section, error) {
 	section := figure.Section{Key: "scale-scan", Title: "The scan of a fleet"}
 	s := setup{clusters: o.Clusters, operators: o.Operators,
 		hollow: Options{LeaseEvery: o.LeaseEvery, Seed: o.Seed}.hollow()}
 	s.hollow.Others = others(o.Operators)
+	s.hollow.Existing = []string{catalogtest.BundleName(0, 0)}
 	l, err := startLab(ctx, out, s)
 	if err != nil {
 		return section, err
@@ -62,9 +65,12 @@ func MeasureScan(ctx context.Context, out io.Writer, o ScanOptions) (figure.Sect
 		{Name: name + ", `fleet scan -o json`, against `kubectl get operatorscans -A -o json`", Ours: ours, Peer: peer,
 			Ratio: figure.Ratio(ours, peer), Runs: o.Runs},
 		{Name: name + ", what kubectl prints", Ours: figure.Bytes(r.bytes), Runs: 1},
+		{Name: fmt.Sprintf("%d clusters, one operator adopted as it is, in one wave", o.Clusters),
+			Ours: figure.Duration(r.adopted), Runs: 1},
 	}
 	section.Detail = "On each cluster the same operators run, each in a namespace of its own with a CSV of three " +
-		"definitions and one Deployment. The agents start within 30 seconds, and look at their clusters once a minute."
+		"definitions and one Deployment. The agents start within 30 seconds, and look at their clusters once a minute. " +
+		"An adoption takes at least five seconds on each cluster, in which OLM ends what it had begun."
 	return section, nil
 }
 
@@ -134,7 +140,24 @@ func (l *lab) scan(ctx context.Context, o ScanOptions) (scanned, error) {
 		return r, fmt.Errorf("read what kubectl printed: %w", err)
 	}
 	r.bytes = info.Size()
-	return r, nil
+	r.adopted, err = l.adopt(ctx)
+	return r, err
+}
+
+// adopt takes over the first operator on all clusters.
+func (l *lab) adopt(ctx context.Context) (time.Duration, error) {
+	began := time.Now()
+	operator := stage.Operator(0, 0, map[string]string{stage.LabelFleet: fleetName}, stage.Waves(1, len(l.names)))
+	operator.Spec.Adopt = &v1alpha1.OperatorAdoption{}
+	if err := l.Create(ctx, operator); err != nil {
+		return 0, fmt.Errorf("create ManagedOperator: %w", err)
+	}
+	err := l.UntilRollout(ctx, "", func(r *v1alpha1.OperatorRollout) bool {
+		return r.Spec.Release.AsInstalled && r.Status.Phase == v1alpha1.RolloutSucceeded
+	})
+	took := time.Since(began)
+	l.say("adopted on %d clusters in %s", len(l.names), took.Round(time.Millisecond))
+	return took, err
 }
 
 // timed runs a program and returns how long it took. What it prints goes to a file.
