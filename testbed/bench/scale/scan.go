@@ -70,7 +70,7 @@ func MeasureScan(ctx context.Context, out io.Writer, o ScanOptions) (figure.Sect
 	}
 	section.Detail = "On each cluster the same operators run, each in a namespace of its own with a CSV of three " +
 		"definitions and one Deployment. The agents start within 30 seconds, and look at their clusters once a minute. " +
-		"An adoption takes at least five seconds on each cluster, in which OLM ends what it had begun."
+		"An adoption takes about five seconds on each cluster, in which OLM ends what it had begun."
 	return section, nil
 }
 

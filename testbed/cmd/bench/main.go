@@ -95,6 +95,9 @@ var benchmarks = []benchmark{
 	{"rollback", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return upgrade.MeasureRollback(ctx, out, upgrade.Options{Pairs: o.runs, Settle: o.settle})
 	}},
+	{"adoption", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return upgrade.MeasureAdoption(ctx, out, upgrade.Options{Pairs: o.runs, Settle: o.settle})
+	}},
 	{"bad-release", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return badrelease.Measure(ctx, out, o.badReleaseRuns)
 	}},
