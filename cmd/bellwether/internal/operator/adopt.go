@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/blang/semver/v4"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
@@ -67,7 +69,7 @@ func (a *app) adoptCommand() *cobra.Command {
 		Long: adoptLong,
 		Args: command.OneArg("the package, or the name of a ManagedOperator"),
 		Example: "  bellwether operator adopt cert-manager --selector env=prod\n" +
-			"  bellwether operator adopt cert-manager --selector env=prod --version '~1.14.0' -o yaml\n" +
+			"  bellwether operator adopt cert-manager --selector env=prod --version 1.14.x -o yaml\n" +
 			"  bellwether operator adopt cert-manager --accept GitOps\n" +
 			"  bellwether operator adopt cert-manager --undo",
 		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
@@ -115,6 +117,18 @@ func acceptable() []string {
 	return out
 }
 
+// checkVersion refuses what spec.version of a ManagedOperator cannot be.
+func checkVersion(version string) error {
+	if _, err := semver.Parse(version); version == "" || err == nil {
+		return nil
+	}
+	if _, err := catalogs.ParseRange(version); err != nil {
+		return exit.Hintf("write a version such as 1.14.2, or a range such as 1.14.x", "invalid value of --version: %v",
+			err)
+	}
+	return nil
+}
+
 // onlyForNew are the flags that say how a new ManagedOperator is made.
 var onlyForNew = []string{"selector", "all-clusters", "name", "catalog", "channel", "version"}
 
@@ -129,6 +143,9 @@ func (o *adoptOptions) check(c *cobra.Command) error {
 		if !slices.Contains(acceptable(), reason) {
 			return exit.Hintf("use one of "+strings.Join(acceptable(), ", "), "invalid value %q of --accept", reason)
 		}
+	}
+	if err := checkVersion(o.version); err != nil {
+		return err
 	}
 	if !o.undo {
 		return nil

@@ -101,7 +101,7 @@ func TestAdoptPlan(t *testing.T) {
 		}})
 	for name, args := range map[string]string{
 		"adopt-plan":   "--selector env=prod --dry-run",
-		"adopt-accept": "--selector env=prod --dry-run --accept GitOps --version ~1.0.0",
+		"adopt-accept": "--selector env=prod --dry-run --accept GitOps --version 1.0.x",
 		"adopt-yaml":   "--selector env=prod -o yaml --accept GitOps --channel fast --name my-echo",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,6 +184,8 @@ func TestAdoptAsks(t *testing.T) {
 			}}}, args: "echo-operator --all-clusters", says: "on cluster a are not in its report"},
 		"what cannot be accepted": {clusters: []foundCluster{one}, args: "echo-operator --all-clusters --accept Vetoed",
 			says: `invalid value "Vetoed" of --accept`},
+		"what is no version": {clusters: []foundCluster{one}, args: "echo-operator --all-clusters --version ~1.0.0",
+			says: "invalid value of --version"},
 		"nothing can be taken over": {clusters: []foundCluster{{name: "a", version: "0.9.0"}},
 			args: "echo-operator --all-clusters --yes", says: "nothing was changed: no cluster can be taken over"},
 		"a no": {clusters: []foundCluster{one}, args: "echo-operator --all-clusters", answer: "no\n",
