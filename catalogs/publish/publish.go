@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -191,10 +192,16 @@ func readValid(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalo
 	if err != nil {
 		return nil, err
 	}
-	var problems []error
-	for _, p := range packages {
-		problems = append(problems, opm.Check(p))
+	problems := make([]error, len(packages))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, p := range packages {
+		group.Go(func() error {
+			problems[i] = opm.Check(p)
+			return nil
+		})
 	}
+	_ = group.Wait() // each has its own error
 	return packages, errors.Join(problems...)
 }
 
