@@ -266,8 +266,8 @@ func (r request) notInCatalog(p adoption.Package) *plan.Problem {
 		return nil
 	}
 	return &plan.Problem{Reason: v1alpha1.ReasonNotAdoptable, Message: fmt.Sprintf("%s is installed, and package %s "+
-		"in %s does not have it. Add version %s to the ladder file of the package, and publish the catalog: `bellwether "+
-		"catalog add ./ladders BUNDLE`.", r.Installed.Name, p.Name, p.Catalog,
+		"in %s does not have it. Add version %s to the ladder file of the package, and publish the catalog: "+
+		"`bellwether catalog add ./ladders BUNDLE`.", r.Installed.Name, p.Name, p.Catalog,
 		cmp.Or(r.Installed.Version, "of that bundle"))}
 }
 

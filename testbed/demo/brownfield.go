@@ -109,7 +109,8 @@ func (d *demo) isServed(ctx context.Context) error {
 	defer cancel()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
-		err := d.existing.client.Get(ctx, client.ObjectKey{Namespace: bundle.Package, Name: bundle.CSVName(before)}, csv)
+		key := client.ObjectKey{Namespace: bundle.Package, Name: bundle.CSVName(before)}
+		err := d.existing.client.Get(ctx, key, csv)
 		return csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, client.IgnoreNotFound(err)
 	})
 	if err != nil {
@@ -178,8 +179,8 @@ func (d *demo) uninterrupted(context.Context) error {
 	d.existing.end()
 	s := d.existing.service
 	if s.failed > 0 {
-		return fmt.Errorf("%d of %d requests to the echo server of %s failed while the operator was taken over", s.failed,
-			s.answered+s.failed, existing)
+		return fmt.Errorf("%d of %d requests to the echo server of %s failed while the operator was taken over",
+			s.failed, s.answered+s.failed, existing)
 	}
 	d.say("%s: the EchoServer has answered all of %d requests since before the cluster joined", existing, s.answered)
 	return nil

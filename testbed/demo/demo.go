@@ -141,7 +141,8 @@ func (d *demo) steps() []step {
 	}
 	if d.Brownfield {
 		all = append(all, []step{
-			{"somebody installs echo-operator " + before + " on " + existing + ", by an ordinary Subscription", d.preinstall},
+			{"somebody installs echo-operator " + before + " on " + existing + ", by an ordinary Subscription",
+				d.preinstall},
 			{"join the clusters to the fleet: canary, prod-eu, prod-us", d.join},
 			{"scan the fleet: what runs there already?", d.scan},
 			{"take over what runs, in place; then install " + before + " on the other clusters", d.adopt},

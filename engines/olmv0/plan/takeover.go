@@ -163,7 +163,8 @@ func (in Input) judge(found *v1alpha1.FoundOperator) *finding {
 	}
 	const field = "spec.adopt.accept"
 	if first.IsAcceptable() && !strings.Contains(f.message, field) {
-		f.message += fmt.Sprintf(" Or add %s to %s of the ManagedOperator, to take it over as it is.", first.Reason, field)
+		f.message += fmt.Sprintf(" Or add %s to %s of the ManagedOperator, to take it over as it is.", first.Reason,
+			field)
 	}
 	return f
 }

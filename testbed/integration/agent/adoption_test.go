@@ -49,9 +49,8 @@ type existing struct {
 	refused []string
 	reason  string
 	pending []string
-	// accept are findings that are accepted then; repair is what somebody does then.
+	// accept are findings that are accepted then.
 	accept []v1alpha1.AcceptedFinding
-	repair func(*owned)
 	// left says that it is not adopted at last.
 	left bool
 	// then checks what has become of it.
@@ -105,7 +104,7 @@ func TestAdoption(t *testing.T) {
 			o.eventually("the agent has begun", func() bool { return isReached(o) })
 			o.agent.Kill()
 			o.startAgent()
-			o.adopted(existing{})
+			o.adopted()
 		})
 	}
 }
@@ -464,7 +463,7 @@ func (o *owned) adopt(e existing) {
 		}
 	}
 	if !e.left {
-		o.adopted(e)
+		o.adopted()
 	}
 	if e.then != nil {
 		e.then(o)
@@ -487,7 +486,7 @@ func (o *owned) untouched(e existing) {
 }
 
 // adopted waits until the operator is adopted. Everything is there that was there, and a CatalogSource.
-func (o *owned) adopted(e existing) {
+func (o *owned) adopted() {
 	o.t.Helper()
 	oi := o.runs()
 	if a := oi.Status.Adopted; o.before["Subscription "+o.sub.Name] != "" && (a == nil || a.Name != o.sub.Name ||
@@ -549,7 +548,7 @@ func (o *owned) writeBack() {
 				s.InstallPlanApproval == operatorsv1alpha1.ApprovalManual
 		})
 	}
-	o.adopted(existing{})
+	o.adopted()
 }
 
 // undo gives the operator back.
