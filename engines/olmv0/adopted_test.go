@@ -205,7 +205,7 @@ func TestTakenOverAndGivenBack(t *testing.T) {
 	if err := do(stale, plan.TakeOver, staleSub); !errors.Is(err, errNotAsObserved) {
 		t.Errorf("what was not observed so is taken over: %v", err)
 	}
-	r, s = observe()
+	_, s = observe()
 	want := &v1alpha1.AdoptedSubscription{Name: "my-echo", Since: metav1.NewTime(at), Bundle: "echo.v1.0.0",
 		Channel: "stable", Source: "community", SourceNamespace: "olm", Approval: "Automatic"}
 	if diff := cmp.Diff(want, s.Adopted); diff != "" || !s.Ours || !s.AwaitsView || !s.Keeps || s.Outdated {

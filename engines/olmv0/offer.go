@@ -234,15 +234,22 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 		return offer, view.View{}, nil
 	}
 	offer.ViewHash, offer.Admitted = content.Hash, content.Admitted
-	for _, bundle := range content.Bundles {
-		if bundle.Package == r.Release.Package && bundle.Route != view.Stub {
-			offer.Route = v1alpha1.BundleRoute(bundle.Route)
-		}
-	}
+	offer.Route = routeOf(content, r.Release.Package)
 	err = o.catalogs.Decode(ctx, r.Release.Catalog.Digest, func() error {
 		return addContent(&offer, content, r.Release)
 	})
 	return offer, content, err
+}
+
+// routeOf is how OLM gets the bundle of a package that a view offers; empty where it offers none.
+func routeOf(content view.View, pkg string) v1alpha1.BundleRoute {
+	var route v1alpha1.BundleRoute
+	for _, bundle := range content.Bundles {
+		if bundle.Package == pkg && bundle.Route != view.Stub {
+			route = v1alpha1.BundleRoute(bundle.Route)
+		}
+	}
+	return route
 }
 
 // describe adds to an offer what is in the package.

@@ -244,7 +244,7 @@ func (in Input) unhealthy() *finding {
 	namespace := in.Install.Spec.Admission.Release.TargetNamespace()
 	for _, d := range in.Cluster.Deployments {
 		if expected := in.expectedReplicas(d.Name); d.Replicas == 0 && expected > 0 &&
-			!(in.isAsInstalled() && in.accepts(adoption.ScaledToZero)) {
+			(!in.isAsInstalled() || !in.accepts(adoption.ScaledToZero)) {
 			return &finding{stalled: true, reason: v1alpha1.ReasonScaledToZero, recheck: recheckProblem,
 				message: fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas, and the bundle asks for %d, so the "+
 					"operator does not run. Scale it up; if it was scaled down in the ClusterServiceVersion, "+

@@ -240,8 +240,8 @@ func (d *decision) planUnderWay(in Input) *finding {
 }
 
 // restore gives an adopted Subscription back as it was. InstallPlans that OLM made of the view go first: OLM would go
-// on waiting for them. Then the whole spec is written in one step, so that OLM never sees the approval of before with the
-// view, and last the CatalogSource goes. It returns nil when that is done.
+// on waiting for them. Then the whole spec is written in one step, so that OLM never sees the approval of before with
+// the view, and last the CatalogSource goes. It returns nil when that is done.
 func (d *decision) restore(in Input) *finding {
 	if ns := in.Cluster.Namespace; !in.Cluster.OLM || !ns.Exists || ns.Terminating {
 		return nil

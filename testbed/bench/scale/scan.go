@@ -69,8 +69,8 @@ func MeasureScan(ctx context.Context, out io.Writer, o ScanOptions) (figure.Sect
 			Ours: figure.Duration(r.adopted), Runs: 1},
 	}
 	section.Detail = "On each cluster the same operators run, each in a namespace of its own with a CSV of three " +
-		"definitions and one Deployment. The agents start within 30 seconds, and look at their clusters once a minute. " +
-		"An adoption takes about five seconds on each cluster, in which OLM ends what it had begun."
+		"definitions and one Deployment. The agents start within 30 seconds, and look at their clusters once a " +
+		"minute. An adoption takes about five seconds on each cluster, in which OLM ends what it had begun."
 	return section, nil
 }
 

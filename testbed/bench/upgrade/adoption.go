@@ -115,7 +115,7 @@ func reportAdoption(runs []adopted) figure.Section {
 			Runs: len(runs)},
 	}
 	detail := fmt.Sprintf("Version %s of the sample operator runs by an ordinary Subscription with automatic "+
-		"approval, and has one EchoServer. Operator and operands are looked at every %s, until some seconds after the end. An "+
-		"adoption takes about five seconds, in which OLM ends what it had begun.", from, lookAtService)
+		"approval, and has one EchoServer. Operator and operands are looked at every %s, until some seconds after the "+
+		"end. An adoption takes about five seconds, in which OLM ends what it had begun.", from, lookAtService)
 	return figure.Section{Key: "adoption", Title: "Adoption of an operator that runs", Rows: rows, Detail: detail}
 }

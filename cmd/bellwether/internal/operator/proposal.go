@@ -321,35 +321,40 @@ func (p *proposal) judge(scans fleet.Scans) {
 		if !selects(&o.Spec.ClusterSelector, c) {
 			continue
 		}
-		scan := scans.Reports[c.Name]
-		if scan == nil || scan.Status.ObservedAt == nil {
-			p.clusters = append(p.clusters, adoptedCluster{name: c.Name})
-			continue
-		}
-		known := withOperator(scans.Known(c), o)
 		before := len(p.clusters)
-		for j := range scan.Status.Operators {
-			f := &scan.Status.Operators[j]
-			if adoption.PackageOf(f, known) != o.Spec.Package {
-				continue
-			}
-			verdict := adoption.Judge(adoption.Input{Found: f, Scan: &scan.Status, Known: known,
-				Refusal: fleet.RefusalOf(c.Status.Veto, adoption.OperatorFor(f, known))})
-			p.clusters = append(p.clusters, adoptedCluster{name: c.Name, found: f, reported: true,
-				managed:  verdict.Class == adoption.Managed,
-				blocking: adoption.Blocking(verdict, o.Spec.Adopt.Accept)})
-			if f.Subscription != nil {
-				p.found++
-				if f.Subscription.Channel == o.Spec.Channel {
-					p.sameChannel++
-				}
-			}
+		scan := scans.Reports[c.Name]
+		reported := scan != nil && scan.Status.ObservedAt != nil
+		if reported {
+			p.judgeCluster(c, &scan.Status, withOperator(scans.Known(c), o))
 		}
 		if len(p.clusters) == before {
-			p.clusters = append(p.clusters, adoptedCluster{name: c.Name, reported: true})
+			p.clusters = append(p.clusters, adoptedCluster{name: c.Name, reported: reported})
 		}
 	}
 	slices.SortStableFunc(p.clusters, func(a, b adoptedCluster) int { return cmp.Compare(a.name, b.name) })
+}
+
+// judgeCluster says what the operator comes to where a cluster reports that it runs.
+func (p *proposal) judgeCluster(c *v1alpha1.FleetCluster, scan *v1alpha1.OperatorScanStatus, known adoption.Known) {
+	spec := p.operator.Spec
+	for i := range scan.Operators {
+		f := &scan.Operators[i]
+		if adoption.PackageOf(f, known) != spec.Package {
+			continue
+		}
+		verdict := adoption.Judge(adoption.Input{Found: f, Scan: scan, Known: known,
+			Refusal: fleet.RefusalOf(c.Status.Veto, adoption.OperatorFor(f, known))})
+		p.clusters = append(p.clusters, adoptedCluster{name: c.Name, found: f, reported: true,
+			managed:  verdict.Class == adoption.Managed,
+			blocking: adoption.Blocking(verdict, spec.Adopt.Accept)})
+		if f.Subscription == nil {
+			continue
+		}
+		p.found++
+		if f.Subscription.Channel == spec.Channel {
+			p.sameChannel++
+		}
+	}
 }
 
 // withOperator is what the hub would know if the ManagedOperator were there as it is to be.
