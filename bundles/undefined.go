@@ -93,8 +93,11 @@ func (k knownResources) has(name string) bool {
 	if k.all || k.names[name] || k.groups[group] || isPlatform(group) {
 		return true
 	}
+	if resource != "*" {
+		return false
+	}
 	for known := range k.names {
-		if resource == "*" && strings.HasSuffix(known, "."+group) {
+		if strings.HasSuffix(known, "."+group) {
 			return true
 		}
 	}

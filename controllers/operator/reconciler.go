@@ -29,6 +29,7 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/audit"
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
+	"github.com/bellwether-dev/bellwether/rollouts/target"
 )
 
 // The last rule lets rollouts block the deletion of their owner where the API
@@ -250,8 +251,7 @@ func (r *Reconciler) reportDecisions(operator *v1alpha1.ManagedOperator, decided
 func (r *Reconciler) announce(operator *v1alpha1.ManagedOperator, waits *v1alpha1.AvailableVersion) {
 	if waits != nil {
 		kit.Emit(r.Events, operator, "UpdateAvailable", "Reconcile", "version %s waits for an approval: %s; approve "+
-			"it with `bellwether operator approve %s %s --reason TEXT`", waits.Version, waits.Reason, operator.Name,
-			waits.Version)
+			"it with `%s`", waits.Version, waits.Reason, target.ApproveCommand(operator.Name, waits.Version))
 	}
 }
 

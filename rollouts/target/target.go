@@ -111,6 +111,11 @@ func Held(o *v1alpha1.ManagedOperator) []v1alpha1.VersionBlock {
 	return list
 }
 
+// ApproveCommand is what a person runs to approve a version of an operator.
+func ApproveCommand(operator, version string) string {
+	return fmt.Sprintf("bellwether operator approve %s %s --reason TEXT", operator, version)
+}
+
 // maxBlockReason is the API's bound on the reason of a block.
 const maxBlockReason = 512
 

@@ -124,7 +124,7 @@ func (p *pass) approveCommand() string {
 	if a := p.decision.Status.Available; a != nil {
 		version = a.Version
 	}
-	return fmt.Sprintf("bellwether operator approve %s %s --reason TEXT", p.Operator.Name, version)
+	return target.ApproveCommand(p.Operator.Name, version)
 }
 
 // waitsForApproval is a note on the version that waits, beside the state of the target.

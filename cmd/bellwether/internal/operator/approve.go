@@ -20,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/rollouts/target"
 )
 
 const approveLong = `Approve a version of an operator that waits for an approval.
@@ -130,6 +131,6 @@ func availableText(o *v1alpha1.ManagedOperator, now time.Time) string {
 	if a == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s waits for an approval since %s: %s; approve it with `bellwether operator approve %s %s "+
-		"--reason TEXT`", a.Version, term.Clock(now, &a.Since), a.Reason, o.Name, a.Version)
+	return fmt.Sprintf("%s waits for an approval since %s: %s; approve it with `%s`", a.Version,
+		term.Clock(now, &a.Since), a.Reason, target.ApproveCommand(o.Name, a.Version))
 }

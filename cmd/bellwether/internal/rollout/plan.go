@@ -32,8 +32,8 @@ changed.
 OPERATOR is the name of a ManagedOperator on the hub. Use --filename for a
 ManagedOperator that is not applied yet. The target is the version of the
 ManagedOperator, or --version. Where that is a range, or follows the channel, it is the
-version that the hub would choose now, and the output says why. The command reads the catalog from the registry, at
-the digest that the hub uses.`
+version that the hub would choose now, and the output says why. The command reads the
+catalog from the registry, at the digest that the hub uses.`
 
 // planOptions are the flags of rollout plan.
 type planOptions struct {
