@@ -114,8 +114,9 @@ func (f *fixture) objects() map[string]string {
 	return all
 }
 
-// adoptWith makes the ManagedOperator that operator adopt proposes, with a gate before the second wave.
-func (f *fixture) adoptWith(image string) {
+// adoptWith makes the ManagedOperator that operator adopt proposes, with a gate before the second wave, and returns it as
+// people keep it in Git.
+func (f *fixture) adoptWith(image, version string) *v1alpha1.ManagedOperator {
 	f.t.Helper()
 	var strategy v1alpha1.RolloutStrategy
 	for _, o := range f.manifests(image) {
@@ -139,8 +140,9 @@ func (f *fixture) adoptWith(image string) {
 	})
 	mo := &v1alpha1.ManagedOperator{}
 	f.must(yaml.UnmarshalStrict([]byte(manifest), mo))
-	mo.Spec.Strategy = strategy
-	f.must(f.hub.Create(f.t.Context(), mo))
+	mo.Spec.Strategy, mo.Spec.Version = strategy, version
+	f.must(f.hub.Create(f.t.Context(), mo.DeepCopy()))
+	return mo
 }
 
 // takenOver waits until the first cluster is taken over, and the second one waits for an approval.
@@ -175,7 +177,7 @@ func TestUndo(t *testing.T) {
 	f.must(err)
 	before := f.objects()
 
-	f.adoptWith(image)
+	f.adoptWith(image, "")
 	f.takenOver()
 	if diff := cmp.Diff(before, f.objects()); !strings.Contains(diff, v1alpha1.AnnotationAdopted) {
 		t.Errorf("nothing was taken over:\n%s", diff)
@@ -207,4 +209,60 @@ func TestUndo(t *testing.T) {
 		!strings.Contains(out, "there is no operator") {
 		t.Errorf("when it is undone: %v:\n%s", err, out)
 	}
+}
+
+// TestLostHubTakesOver throws the hub away when it has taken over one of two clusters. The new one goes on from that
+// cluster and leaves the other one as it is, until a person has resumed the operator; then it takes that over too. No
+// version changes, and it can all be put back.
+func TestLostHubTakesOver(t *testing.T) {
+	f := start(t)
+	f.preinstall(f.offer())
+	f.joinAll()
+	image, err := f.p.Publish(t.Context(), name, "1.0.0", "1.1.0")
+	f.must(err)
+	before := f.objects()
+	mo := f.adoptWith(image, "1.0.0")
+	f.takenOver()
+	admitted, err := f.install(t.Context(), members()[0].Name)
+	f.must(err)
+	half := f.objects()
+
+	f.must(f.p.Fleet.ReplaceHub(t.Context()))
+	f.makeHub()
+	for _, o := range f.manifests(image) {
+		if _, isOperator := o.(*v1alpha1.ManagedOperator); !isOperator {
+			f.must(f.hub.Create(t.Context(), o))
+		}
+	}
+	f.must(f.hub.Create(t.Context(), mo))
+	f.joinAll()
+	f.says(v1alpha1.ReasonRecovered, "found on 1 cluster", "1.0.0 on 1",
+		"what is installed is then taken over, before version 1.0.0 is rolled out")
+	f.sameAdmission(admitted)
+	if diff := cmp.Diff(half, f.objects()); diff != "" {
+		t.Errorf("the clusters were changed (-before +after):\n%s", diff)
+	}
+
+	f.bellwether("operator", "resume", name)
+	f.takenOver()
+	f.bellwether("rollout", "approve", name, "--reason", "the canary is fine")
+	f.until("both are taken over", func(ctx context.Context) error {
+		for _, m := range members() {
+			if oi, err := f.install(ctx, m.Name); err != nil || oi.Status.Adopted == nil {
+				return fmt.Errorf("%s: %+v: %w", m.Name, oi.Status.Adopted, err)
+			}
+		}
+		if f.operator().Status.Adoption == nil {
+			return errors.New("the take-over goes on")
+		}
+		return nil
+	})
+	f.runs("1.0.0", "1.0.0")
+	f.bellwether("operator", "adopt", name, "--undo", "--yes")
+	f.until("the clusters are as before", func(context.Context) error {
+		if diff := cmp.Diff(before, f.objects()); diff != "" {
+			return errors.New("(-before +after):\n" + diff)
+		}
+		return nil
+	})
 }
