@@ -38,8 +38,8 @@ func (sim *simulation) bring(cluster string, i install) {
 	}
 }
 
-// adoptionWorld is a fleet on which others have installed the operator: some clusters have it, in several versions, some
-// have nothing, and some cannot be taken over.
+// adoptionWorld is a fleet on which others have installed the operator: some clusters have it, in several versions,
+// some have nothing, and some cannot be taken over.
 type adoptionWorld struct {
 	*rollbackWorld
 	// before are the versions that others have installed, and hash is that of the release that takes over.

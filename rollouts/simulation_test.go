@@ -40,8 +40,8 @@ type simulation struct {
 	disturbed bool
 	// good are releases that succeed everywhere, by hash.
 	good map[string]bool
-	// has are the versions on clusters, and refuses says which clusters cannot be taken over. Both are nil where nothing
-	// is taken over.
+	// has are the versions on clusters, and refuses says which clusters cannot be taken over. Both are nil where
+	// nothing is taken over.
 	has     map[string]string
 	refuses map[string]bool
 	// operator is its name, and peer another one on the same clusters; nil if there

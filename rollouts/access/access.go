@@ -75,8 +75,8 @@ func Decide(all []v1alpha1.FleetAccess, namespace string, release v1alpha1.Relea
 	return d
 }
 
-// ReleaseOf is the release of a ManagedOperator, before a rollout makes one, as far as Decide reads it. Catalog is the one
-// that it names.
+// ReleaseOf is the release of a ManagedOperator, before a rollout makes one, as far as Decide reads it. Catalog is the
+// one that it names.
 func ReleaseOf(o *v1alpha1.ManagedOperator, catalog *v1alpha1.OperatorCatalog) v1alpha1.Release {
 	release := v1alpha1.Release{Package: o.Spec.Package, Install: o.Spec.Install.InstallSettings,
 		Catalog: v1alpha1.CatalogPin{Source: catalog.Spec.Source}}

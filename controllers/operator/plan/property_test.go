@@ -214,7 +214,8 @@ func (h *history) check(d plan.Decision) {
 	h.checkBlocks(d)
 	h.checkHistory(d)
 	h.checkAdoption(d)
-	if d.Create != nil && !d.Create.Spec.Release.AsInstalled && !catalogs.IsExact(h.Operator.Spec.Version) && h.Operator.Spec.Version != "" {
+	if d.Create != nil && !d.Create.Spec.Release.AsInstalled && !catalogs.IsExact(h.Operator.Spec.Version) &&
+		h.Operator.Spec.Version != "" {
 		h.checkRange(d.Create.Spec.Release.Version)
 	}
 	running := 0

@@ -114,8 +114,8 @@ func (f *fixture) objects() map[string]string {
 	return all
 }
 
-// adoptWith makes the ManagedOperator that operator adopt proposes, with a gate before the second wave, and returns it as
-// people keep it in Git.
+// adoptWith makes the ManagedOperator that operator adopt proposes, with a gate before the second wave, and returns it
+// as people keep it in Git.
 func (f *fixture) adoptWith(image, version string) *v1alpha1.ManagedOperator {
 	f.t.Helper()
 	var strategy v1alpha1.RolloutStrategy
