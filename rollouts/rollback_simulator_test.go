@@ -36,6 +36,9 @@ func (sim *simulation) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1al
 			o.Spec.Admission.Release = r.now().Spec.Release
 		}
 	}
+	if version := sim.has[i.Cluster]; version != "" {
+		o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: "echo.v" + version, Version: version}
+	}
 	return rollouts.PreviousOf(ro, o)
 }
 
