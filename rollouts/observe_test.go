@@ -42,13 +42,13 @@ func TestObserveReady(t *testing.T) {
 		steps []func(*install)
 		want  bool
 	}{
-		"not admitted":                    {nil, false},
-		"not reported":                    {[]func(*install){admit(1, "a")}, false},
-		"reported":                        {[]func(*install){admit(1, "a"), report(metav1.ConditionTrue)}, true},
-		"not Ready":                       {[]func(*install){admit(1, "a"), report(metav1.ConditionFalse)}, false},
-		"a service is to be probed":       {[]func(*install){admit(1, "a"), report(metav1.ConditionTrue), probe}, true},
-		"so it is, and it is not Ready":   {[]func(*install){admit(1, "a"), report(metav1.ConditionFalse), probe}, false},
-		"so it is, and it is not updated": {[]func(*install){admit(1, "a"), unfinished, probe}, false},
+		"not admitted":              {nil, false},
+		"not reported":              {[]func(*install){admit(1, "a")}, false},
+		"reported":                  {[]func(*install){admit(1, "a"), report(metav1.ConditionTrue)}, true},
+		"not Ready":                 {[]func(*install){admit(1, "a"), report(metav1.ConditionFalse)}, false},
+		"a service is to be probed": {[]func(*install){admit(1, "a"), report(metav1.ConditionTrue), probe}, true},
+		"so it is, and not Ready":   {[]func(*install){admit(1, "a"), report(metav1.ConditionFalse), probe}, false},
+		"so it is, and not updated": {[]func(*install){admit(1, "a"), unfinished, probe}, false},
 		"admitted to another release": {[]func(*install){admit(1, "a"), report(metav1.ConditionTrue),
 			admit(2, "b")}, false},
 		"admitted to the same release by another rollout": {[]func(*install){admit(1, "a"),
