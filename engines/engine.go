@@ -182,9 +182,9 @@ func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 	case !install.DeletionTimestamp.IsZero():
 		return nil
 	case unknown != nil && admission == nil:
-		return &Finding{Reason: v1alpha1.ReasonNotAdmitted, Message: fmt.Sprintf("The cluster was admitted to %s by "+
+		return &Finding{Reason: v1alpha1.ReasonNotAdmitted, Message: fmt.Sprintf("The cluster was admitted %s by "+
 			"a rollout that the hub does not have (revision %d). Waiting for the hub to recover it.",
-			unknown.Admission.Release.Version, unknown.Admission.Revision)}
+			unknown.Admission.Release.Purpose(), unknown.Admission.Revision)}
 	case unknown != nil:
 		return staleAdmission(admission.Revision, unknown.Admission.Revision)
 	case admission == nil:

@@ -318,7 +318,8 @@ func (s subject) noVersion(p *Package) []Finding {
 	switch {
 	case same >= 0:
 		return one(NeedsDecision, "OtherBundle", fmt.Sprintf("%s has version %s as bundle %s, and the "+
-			"cluster runs %s: to OLM these are two versions.", upper(p.catalogText()), version, p.Bundles[same].Name, s.csv.Name),
+			"cluster runs %s: to OLM these are two versions.", upper(p.catalogText()), version, p.Bundles[same].Name,
+			s.csv.Name),
 			add, leave)
 	case p.isNewer(version):
 		return one(NeedsDecision, "NewerThanCatalog", fmt.Sprintf("It runs version %s, which is newer than every "+

@@ -105,8 +105,8 @@ func (s subject) underWay(text string) []Finding {
 
 // replaced is about the CSV of an earlier version, which OLM has deleted and which is still there.
 func (s subject) replaced(before v1alpha1.FoundVersion) []Finding {
-	return one(Unknown, "UnderWay", fmt.Sprintf("ClusterServiceVersion %s/%s was replaced, and OLM is deleting it. The "+
-		"operator can be judged when it is gone.", s.Found.Namespace, before.Name),
+	return one(Unknown, "UnderWay", fmt.Sprintf("ClusterServiceVersion %s/%s was replaced, and OLM is deleting it. "+
+		"The operator can be judged when it is gone.", s.Found.Namespace, before.Name),
 		"Scan again in some minutes. If it is still there, its metadata.finalizers say what keeps it: see to it that "+
 			"whoever set the finalizer takes it away.")
 }
