@@ -182,8 +182,8 @@ func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 	case !install.DeletionTimestamp.IsZero():
 		return nil
 	case unknown != nil && admission == nil:
-		return &Finding{Reason: v1alpha1.ReasonNotAdmitted, Message: fmt.Sprintf("A rollout that the hub does not "+
-			"have admitted the cluster %s (revision %d). Waiting for the hub to recover it.",
+		return &Finding{Reason: v1alpha1.ReasonNotAdmitted, Message: fmt.Sprintf("The cluster was admitted %s by "+
+			"a rollout that the hub does not have (revision %d). Waiting for the hub to recover it.",
 			unknown.Admission.Release.Purpose(), unknown.Admission.Revision)}
 	case unknown != nil:
 		return staleAdmission(admission.Revision, unknown.Admission.Revision)

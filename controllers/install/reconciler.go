@@ -178,10 +178,18 @@ func (a around) refuse(install *v1alpha1.OperatorInstall) *engines.Finding {
 		return &engines.Finding{Reason: v1alpha1.ReasonFrozen, Message: a.frozen,
 			Problem: conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionStalled)}
 	case !isLeaving && veto.Covers(a.veto, install.Spec.Operator):
-		return &engines.Finding{Reason: v1alpha1.ReasonVetoed, Message: fmt.Sprintf(
-			"The change to %s does not begin: %s.", install.Spec.Admission.Release.Version, veto.Message(a.veto))}
+		return &engines.Finding{Reason: v1alpha1.ReasonVetoed, Message: fmt.Sprintf("%s does not begin: %s.",
+			changeText(install.Spec.Admission.Release), veto.Message(a.veto))}
 	}
 	return nil
+}
+
+// changeText names what an admission asks for.
+func changeText(r v1alpha1.Release) string {
+	if r.AsInstalled {
+		return "The take-over of what is installed"
+	}
+	return "The change to " + r.Version
 }
 
 // recordCorrection writes the record of a correction before fields are put back. An

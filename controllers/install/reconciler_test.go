@@ -67,15 +67,20 @@ func TestWhatHoldsUpAnInstall(t *testing.T) {
 		freeze  *v1alpha1.FleetFreeze
 		veto    *v1alpha1.ClusterVeto
 		leaving bool
+		// asInstalled says that what is installed is to be taken over.
+		asInstalled bool
 		// acted is what the hub says of the revision that the agent has acted on.
 		acted   int64
 		applied []string
 		want    string
+		says    string
 	}{
-		"nothing":                  {applied: both, want: "Progressing"},
-		"nothing, and it runs":     {report: engines.Report{Complete: true}, kept: begun, applied: both, want: "Succeeded"},
-		"a veto":                   {veto: refused, want: "Vetoed"},
-		"a veto of what has begun": {veto: refused, kept: begun, applied: both, want: "Progressing"},
+		"nothing":              {applied: both, want: "Progressing"},
+		"nothing, and it runs": {report: engines.Report{Complete: true}, kept: begun, applied: both, want: "Succeeded"},
+		"a veto":               {veto: refused, want: "Vetoed", says: "The change to 1.1.0 does not begin: "},
+		"a veto of a take-over": {veto: refused, asInstalled: true, want: "Vetoed",
+			says: "The take-over of what is installed does not begin: "},
+		"a veto of what has begun":                   {veto: refused, kept: begun, applied: both, want: "Progressing"},
 		"a veto, and the hub says that it has begun": {veto: refused, acted: 2, want: "Vetoed"},
 		"a freeze":                   {freeze: stop, want: "Frozen"},
 		"a freeze of what has begun": {report: installing, freeze: stop, kept: begun, applied: []string{"serve"}, want: "Frozen"},
@@ -87,6 +92,9 @@ func TestWhatHoldsUpAnInstall(t *testing.T) {
 			install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-a", Name: "echo",
 				Finalizers: []string{v1alpha1.FinalizerAgent}}}
 			install.Spec.Admission = admission.DeepCopy()
+			if test.asInstalled {
+				install.Spec.Admission.Release = v1alpha1.Release{AsInstalled: true}
+			}
 			install.Status.ObservedRevision = test.acted
 			scheme := runtime.NewScheme()
 			if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -119,6 +127,9 @@ func TestWhatHoldsUpAnInstall(t *testing.T) {
 			if ready.Reason != test.want || test.want == v1alpha1.ReasonFrozen &&
 				!strings.Contains(ready.Message, "the registry is hostile") {
 				t.Errorf("%s: %s, want %s", ready.Reason, ready.Message, test.want)
+			}
+			if !strings.HasPrefix(ready.Message, test.says) {
+				t.Errorf("says %q, and not %q", ready.Message, test.says)
 			}
 			if install.Status.Correction != nil || len(recorder.Events) > 0 {
 				t.Errorf("it says that something was put back: %+v", install.Status.Correction)

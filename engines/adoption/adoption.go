@@ -230,7 +230,7 @@ func (s subject) eligible() Finding {
 	version := VersionOf(s.Found)
 	text := fmt.Sprintf("It runs version %s", version)
 	if p := s.knownPackage(); p != nil {
-		text += fmt.Sprintf(", which OperatorCatalog %s has", p.Catalog)
+		text += fmt.Sprintf(", which %s has", p.catalogText())
 	}
 	return Finding{Class: Eligible, Reason: "Eligible", Message: text + ". Nothing stands in the way of a take-over."}
 }

@@ -19,6 +19,7 @@ const (
 	csvSucceeded = "Succeeded"
 	csvFailed    = "Failed"
 	csvReplacing = "Replacing"
+	csvDeleting  = "Deleting"
 
 	planRequiresApproval = "RequiresApproval"
 	planFailed           = "Failed"
@@ -74,6 +75,9 @@ func (s subject) csvState() []Finding {
 		return s.underWay(text)
 	case len(s.Found.Others) > 0:
 		other := s.Found.Others[0]
+		if other.Phase == csvDeleting {
+			return s.replaced(other)
+		}
 		return s.underWay(fmt.Sprintf("ClusterServiceVersion %s/%s of the same upgrade is still there, in phase %s",
 			s.Found.Namespace, other.Name, orUnknown(other.Phase)))
 	}
@@ -97,6 +101,14 @@ func (s subject) csvMessage() string {
 func (s subject) underWay(text string) []Finding {
 	return one(Unknown, "UnderWay", text+": OLM is at work. It can be judged when OLM is done.",
 		"Scan again in some minutes. If it stays like this, find out why OLM does not finish.")
+}
+
+// replaced is about the CSV of an earlier version, which OLM has deleted and which is still there.
+func (s subject) replaced(before v1alpha1.FoundVersion) []Finding {
+	return one(Unknown, "UnderWay", fmt.Sprintf("ClusterServiceVersion %s/%s was replaced, and OLM is deleting it. "+
+		"The operator can be judged when it is gone.", s.Found.Namespace, before.Name),
+		"Scan again in some minutes. If it is still there, its metadata.finalizers say what keeps it: see to it that "+
+			"whoever set the finalizer takes it away.")
 }
 
 func (s subject) noCSV() []Finding {
