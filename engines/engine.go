@@ -196,6 +196,16 @@ func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 	return nil
 }
 
+// AdmissionOf returns the admission that an engine goes by. It is that of the install, except where a hub that does not
+// know the cluster again gives an adopted operator back: then it is what the cluster keeps. Nothing is uninstalled by it.
+func AdmissionOf(install *v1alpha1.OperatorInstall, kept *Kept) *v1alpha1.Admission {
+	isGivenBack := !install.DeletionTimestamp.IsZero() && install.Spec.RemovalPolicy == v1alpha1.RemovalRestore
+	if install.Spec.Admission == nil && kept != nil && isGivenBack {
+		return &kept.Admission
+	}
+	return install.Spec.Admission
+}
+
 // IsBegun tells whether a cluster has begun with the admission of an install, by what it keeps: the status is the hub's
 // to write.
 func IsBegun(install *v1alpha1.OperatorInstall, kept *Kept) bool {

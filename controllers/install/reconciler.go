@@ -68,9 +68,16 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 		return ctrl.Result{}, err
 	}
 	if finding := around.refuse(install); finding != nil {
+		if around.unknown != nil {
+			// The removal policy is carried out also where the hub removes the operator before it knows of it again.
+			if err := kit.AddFinalizer(ctx, r.Hub, install, v1alpha1.FinalizerAgent); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
 		install.Status = engines.StatusOfRefused(install, around.unknown, *finding)
 		return ctrl.Result{RequeueAfter: around.recheck}, nil
 	}
+	install.Spec.Admission = engines.AdmissionOf(install, around.kept)
 	observation, err := r.Engine.Observe(ctx, install)
 	switch {
 	case errors.Is(err, engines.ErrNotReady):

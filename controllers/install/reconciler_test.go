@@ -25,15 +25,17 @@ import (
 
 // fakeEngine wants to serve and to approve, and reports what it is told.
 type fakeEngine struct {
-	report  engines.Report
-	applied []string
+	report    engines.Report
+	applied   []string
+	admission *v1alpha1.Admission // of the last plan
 }
 
 func (*fakeEngine) Observe(context.Context, *v1alpha1.OperatorInstall) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-func (e *fakeEngine) Plan(*v1alpha1.OperatorInstall, struct{}, time.Time) engines.Plan[string] {
+func (e *fakeEngine) Plan(install *v1alpha1.OperatorInstall, _ struct{}, _ time.Time) engines.Plan[string] {
+	e.admission = install.Spec.Admission
 	return engines.Plan[string]{Actions: []string{"serve", "approve"}, Report: e.report}
 }
 
@@ -211,5 +213,46 @@ func TestAFreezeKeepsWhatNeedsAPerson(t *testing.T) {
 		if is := conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionStalled); is != was {
 			t.Errorf("Stalled was %t and is %t", was, is)
 		}
+	}
+}
+
+// TestGivenBackBeforeItIsRecovered: a hub that was lost removes an operator before it knows the cluster's admission
+// again. The agent keeps the OperatorInstall until it has given back what was adopted, by what the cluster keeps.
+func TestGivenBackBeforeItIsRecovered(t *testing.T) {
+	for policy, want := range map[v1alpha1.RemovalPolicy]*v1alpha1.Admission{
+		v1alpha1.RemovalRestore: &admission, v1alpha1.RemovalUninstall: nil, v1alpha1.RemovalOrphan: nil} {
+		t.Run(string(policy), func(t *testing.T) {
+			install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "echo"}}
+			install.Spec.RemovalPolicy = policy
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(install).WithObjects(install).
+				Build()
+			engine := &fakeEngine{}
+			r := &Reconciler[struct{}, string]{Hub: hub, Engine: engine, Now: time.Now,
+				Kept: func(context.Context, v1alpha1.OperatorReference) (*engines.Kept, error) { return begun, nil }}
+			reconcile := func() {
+				t.Helper()
+				if err := hub.Get(t.Context(), client.ObjectKeyFromObject(install), install); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.Reconcile(t.Context(), install); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reconcile()
+			if len(engine.applied) > 0 {
+				t.Errorf("acts on what is not admitted: %v", engine.applied)
+			}
+			if err := hub.Delete(t.Context(), install); err != nil {
+				t.Fatal(err)
+			}
+			reconcile()
+			if diff := cmp.Diff(want, engine.admission); diff != "" || len(engine.applied) == 0 {
+				t.Errorf("acts %t, by this admission (-want +got):\n%s", len(engine.applied) > 0, diff)
+			}
+		})
 	}
 }

@@ -346,6 +346,11 @@ func TestRestore(t *testing.T) {
 		"OLM is gone": {going(adopted(), func(in *Input) { in.Cluster = Cluster{} }), stop, true, ""},
 		"never admitted": {going(adopted(), func(in *Input) { in.Install.Spec.Admission = nil }),
 			append([]Action{act(Forget, KindSubscription, "my-echo")}, stop...), true, ""},
+		"Uninstall keeps the CSV of an operator that was not taken over": {
+			going(foreign(), func(in *Input) {
+				in.Install.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
+				in.Cluster.Subscriptions = nil
+			}), stop, true, ""},
 		"Uninstall deletes what was adopted, and not the namespace and OperatorGroup of others": {
 			going(adopted(), func(in *Input) {
 				in.Install.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
