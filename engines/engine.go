@@ -196,8 +196,8 @@ func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 	return nil
 }
 
-// AdmissionOf returns the admission that an engine goes by. It is that of the install, except where a hub that does not
-// know the cluster again gives an adopted operator back: then it is what the cluster keeps. Nothing is uninstalled by it.
+// AdmissionOf returns the admission that an engine goes by. It is that of the install, except where a hub that was lost
+// gives an adopted operator back before it has recovered the admission: then it is the one that the cluster keeps.
 func AdmissionOf(install *v1alpha1.OperatorInstall, kept *Kept) *v1alpha1.Admission {
 	isGivenBack := !install.DeletionTimestamp.IsZero() && install.Spec.RemovalPolicy == v1alpha1.RemovalRestore
 	if install.Spec.Admission == nil && kept != nil && isGivenBack {
