@@ -314,6 +314,12 @@ func unfinished() map[string]existing {
 			refused: []string{"has installed nothing", "delete the Subscription"}, left: true},
 		"failed": {never: true, theirs: func(pkg string) []byte {
 			return fbc(pkg, bundle{version: "1.0.0", change: neverReady(1)})
+		}, change: func(o *owned) {
+			o.eventually("OLM gives up", func() bool {
+				csv := o.csv("1.0.0")
+				return csv != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed &&
+					o.current().Status.InstalledCSV == csv.Name
+			})
 		}, refused: []string{"has failed", "Repair it"}, left: true},
 		"under-way": {unsettled: true, change: func(o *owned) {
 			next := bundle{version: "1.1.0", replaces: "1.0.0", change: neverReady(3600)}
