@@ -218,6 +218,8 @@ func TestSituations(t *testing.T) {
 			s.found.CSV, s.sub.InstalledCSV, s.sub.NotResolved = nil, "", "no operators found in package echo-operator."
 		}, adoption.NeedsDecision, "NotInstalled",
 			"has installed nothing: no operators found in package echo-operator."},
+		"Subscription that was just made": {func(s *situation) { s.found.CSV, s.sub.InstalledCSV = nil, "" },
+			adoption.Unknown, "UnderWay", "Subscription echo/echo has installed nothing yet: OLM is at work"},
 		"Subscription whose CSV was deleted": {func(s *situation) { s.found.CSV = nil }, adoption.NeedsDecision,
 			"NotInstalled", "The CSV echo-operator.v1.0.0 that Subscription echo/echo has installed was deleted"},
 		"CSV without a Subscription, in the catalog": {func(s *situation) { s.found.Subscription = nil },

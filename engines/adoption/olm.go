@@ -121,6 +121,8 @@ func (s subject) noCSV() []Finding {
 		what = fmt.Sprintf("The CSV %s that %s has installed was deleted", s.sub.InstalledCSV, s.name())
 	case s.sub.NotResolved != "":
 		what += ": " + trimEnd(s.sub.NotResolved)
+	default: // it was made a moment ago, or waits for the approval of its InstallPlan
+		return s.underWay(what + " yet")
 	}
 	return one(NeedsDecision, "NotInstalled", what+".",
 		"If nobody needs it, delete the Subscription. A ManagedOperator can install the operator then.",
