@@ -380,8 +380,8 @@ func (l live) annotated() {
 	}
 }
 
-// recordedElsewhere are recorded only in states that the fleet of TestLive is not in when it looks. The values are tests
-// of those states.
+// recordedElsewhere are recorded only in states that the fleet of TestLive is not in when it looks. The values are
+// tests of those states.
 var recordedElsewhere = map[string]string{
 	series.SLOEdited:      "TestLive, later",
 	series.SLOClusterBurn: "TestOneFailureIsOneNotification",

@@ -23,8 +23,8 @@ func recurring(lasts, period int) []span {
 	return out
 }
 
-// flapping is csv of one cluster of three that is bad for some minutes of every period. A budget may be spent by that, but
-// there is no ticket about it within 6 hours of the page.
+// flapping is csv of one cluster of three that is bad for some minutes of every period. A budget may be spent by that,
+// but there is no ticket about it within 6 hours of the page.
 func flapping(lasts, period int, pages float64) scenario {
 	bad := recurring(lasts, period)
 	return scenario{
