@@ -264,6 +264,9 @@ func TestSituations(t *testing.T) {
 			"Eligible", "finalizer example.com/keep"},
 		"a definition is missing": {func(s *situation) { s.csv.Missing = []string{"echoservers.example.com"} },
 			adoption.NeedsDecision, "DefinitionMissing", ""},
+		"and the CSV has failed because of that": {func(s *situation) {
+			s.csv.Missing, s.csv.Phase = []string{"echoservers.example.com"}, "Failed"
+		}, adoption.NeedsDecision, "DefinitionMissing", "Create the definitions again"},
 		"Deployment scaled by hand": {func(s *situation) { s.csv.Deployments[0].Replicas = 3 }, adoption.Eligible,
 			"Eligible", "scaled to 3, and the bundle asks for 1"},
 		"Deployment scaled to zero": {func(s *situation) { s.csv.Deployments[0].Replicas = 0 }, adoption.NeedsDecision,

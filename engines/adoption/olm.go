@@ -53,6 +53,16 @@ func waits(finalizers []string) string {
 	return "waits for the finalizer " + phrase.First(finalizers, 3)
 }
 
+// definitions is about those that the operator owns.
+func (s subject) definitions() []Finding {
+	if s.csv == nil || len(s.csv.Missing) == 0 {
+		return nil
+	}
+	return one(NeedsDecision, "DefinitionMissing", fmt.Sprintf("%s owns %s, which the cluster does not have.",
+		s.csvName(), phrase.First(s.csv.Missing, 3)),
+		"Create the definitions again from the bundle, and scan again.", leave)
+}
+
 // csvState judges whether the operator is installed, and works.
 func (s subject) csvState() []Finding {
 	switch {
@@ -300,11 +310,6 @@ func (s subject) changed() []Finding {
 			phrase.First(s.csv.EditedBy, 3)), Choices: []string{
 			accepting(CSVEdited, "it is taken over as it is. Put what was edited into install settings, or into a "+
 				"version of your own, before the first upgrade."), leave}})
-	}
-	if len(s.csv.Missing) > 0 {
-		found = append(found, Finding{Class: NeedsDecision, Reason: "DefinitionMissing", Message: fmt.Sprintf(
-			"%s owns %s, which the cluster does not have.", s.csvName(), phrase.First(s.csv.Missing, 3)),
-			Choices: []string{"Create the definitions again from the bundle, and scan again.", leave}})
 	}
 	for _, d := range s.csv.Deployments {
 		found = append(found, s.deployment(d)...)
