@@ -515,8 +515,8 @@ func (o *owned) deleteDefinition() {
 	o.delete(o.lost.DeepCopy())
 	o.gone(o.lost.DeepCopy())
 	o.thing = nil
-	o.eventually("OLM misses the definition", func() bool {
-		return o.csv("1.0.0").Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded
+	o.eventually("OLM waits for the definition", func() bool { // it fails the CSV for a moment first
+		return o.csv("1.0.0").Status.Phase == operatorsv1alpha1.CSVPhasePending
 	})
 }
 
