@@ -129,9 +129,9 @@ func (p *pass) awaitResume() *conditions.Summary {
 func (p *pass) afterResume() string {
 	t := p.decision.Status.Target
 	switch {
-	case p.isAdopting() && t != nil:
+	case p.Operator.Spec.AdoptsFirst(&p.decision.Status) && t != nil:
 		return fmt.Sprintf("; what is installed is then taken over, before version %s is rolled out", t.Version)
-	case p.isAdopting():
+	case p.Operator.Spec.AdoptsFirst(&p.decision.Status):
 		return "; what is installed is then taken over"
 	case t != nil:
 		return fmt.Sprintf("; it is then rolled out in version %s", t.Version)
