@@ -5,12 +5,9 @@ package rollouts_test
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts"
@@ -55,11 +52,7 @@ type adoptionWorld struct {
 func TestAdoptionSimulator(t *testing.T) {
 	t.Parallel()
 	if *seed != 0 {
-		w := playAdoption(*seed)
-		t.Log("\n" + strings.Join(w.trace, "\n"))
-		if w.broken != "" {
-			t.Fatal(w.broken)
-		}
+		replay(t, playAdoption(*seed).rollbackWorld)
 		return
 	}
 	var mu sync.Mutex
@@ -83,14 +76,8 @@ func TestAdoptionSimulator(t *testing.T) {
 }
 
 func newAdoptionWorld(seed uint64) *adoptionWorld {
-	w := &adoptionWorld{rollbackWorld: &rollbackWorld{hubs: []*hub{{name: "hub-a"}, {name: "hub-b"}},
-		simulation: &simulation{
-			rng: rand.New(rand.NewPCG(seed, 13)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-			installs: []installs{{}}, fleet: []fleet{{}}, good: map[string]bool{}, has: map[string]string{},
-			refuses: map[string]bool{}, agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{},
-			left: map[string]bool{}, operator: "echo",
-			measurements: measurements{answers: map[string]measured{}, unobserved: map[string]bool{}},
-		}}}
+	w := &adoptionWorld{rollbackWorld: newRollbackWorld(seed, 13)}
+	w.has, w.refuses = map[string]string{}, map[string]bool{}
 	w.disturbed = w.rng.IntN(2) == 0
 	refusing := w.rng.IntN(3)
 	for n := range 1 + w.rng.IntN(12) {

@@ -50,11 +50,13 @@ func TestCheck(t *testing.T) {
 		change func(*catalogs.Package)
 		says   string
 	}{
-		"a package":                {change: func(*catalogs.Package) {}},
-		"a name with dots":         {func(p *catalogs.Package) { p.Name = "echo.example.com" }, "invalid package name"},
-		"a name in capitals":       {func(p *catalogs.Package) { p.Name = "Echo" }, "invalid package name"},
-		"two heads":                {func(p *catalogs.Package) { p.Channels["a"].Entries[1].Replaces = "" }, "has 2 heads"},
-		"a bundle in no channel":   {func(p *catalogs.Package) { p.Channels["a"].Entries = p.Channels["a"].Entries[1:] }, "no channel"},
+		"a package":          {change: func(*catalogs.Package) {}},
+		"a name with dots":   {func(p *catalogs.Package) { p.Name = "echo.example.com" }, "invalid package name"},
+		"a name in capitals": {func(p *catalogs.Package) { p.Name = "Echo" }, "invalid package name"},
+		"two heads":          {func(p *catalogs.Package) { p.Channels["a"].Entries[1].Replaces = "" }, "has 2 heads"},
+		"a bundle in no channel": {func(p *catalogs.Package) {
+			p.Channels["a"].Entries = p.Channels["a"].Entries[1:]
+		}, "no channel"},
 		"a release in no name":     {func(p *catalogs.Package) { p.Bundles["echo.v1.0.0"].Release = "1" }, "normalized name"},
 		"a channel without a name": {func(p *catalogs.Package) { p.Channels[""] = p.Channels["a"] }, "channel with no name"},
 	} {
