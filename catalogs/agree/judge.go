@@ -148,7 +148,7 @@ func lastBundle(start string, w Walk) string {
 	return w.Path[len(w.Path)-1]
 }
 
-// unpinnedRoutes compares the walks of OLM v1 over the edges of all channels. Hops that are known need not be looked up.
+// unpinnedRoutes compares the walks of OLM v1 over the edges of all channels. Known hops need not be looked up.
 func (s *packageView) unpinnedRoutes(heads map[string]bool, known map[string]hop) ([]Route, error) {
 	v1, err := olmv1.New(s.Package)
 	if err != nil {
