@@ -135,8 +135,8 @@ func (r *reader) list(ctx context.Context, like *unstructured.Unstructured,
 	return list.Items, nil
 }
 
-// subscription reads the one that the agent says is the operator's: one that it made has the package's name, one that it
-// has taken over keeps its own.
+// subscription reads the one that the agent says is the operator's: one that it made has the package's name, one that
+// it has taken over keeps its own.
 func (r *reader) subscription(ctx context.Context, oi *v1alpha1.OperatorInstall, hop *plan.Observation) error {
 	release := oi.Spec.Admission.Release
 	items, err := r.list(ctx, subscription(), release.TargetNamespace())
