@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,15 +26,13 @@ const hubAgeTimeout = 3 * time.Second
 func (a *Env) Reads(c *cobra.Command) {
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
-		told := false
+		var once sync.Once // a command may read in several goroutines, each of which connects
 		a.connected = func(h *hub.Client) {
-			if told {
-				return
-			}
-			told = true
-			if text := a.HubAway(c.Context(), h); text != "" {
-				a.Warn("%s\n", text)
-			}
+			once.Do(func() {
+				if text := a.HubAway(c.Context(), h); text != "" {
+					a.Warn("%s\n", text)
+				}
+			})
 		}
 		defer func() { a.connected = nil }()
 		return run(c, args)
