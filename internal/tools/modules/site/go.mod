@@ -1,4 +1,4 @@
-module github.com/bellwether-dev/bellwether/boilerplate/tools/site
+module github.com/bellwether-dev/bellwether/internal/tools/modules/site
 
 go 1.26.3
 

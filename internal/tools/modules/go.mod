@@ -1,4 +1,4 @@
-module github.com/bellwether-dev/bellwether/boilerplate/tools
+module github.com/bellwether-dev/bellwether/internal/tools/modules
 
 go 1.26.3
 

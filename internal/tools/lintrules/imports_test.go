@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"bundles"},
 	{"alerts"},
 	{remedies},
-	{"apis", "boilerplate", "charts", "docs", "outbound", "phrase", "untrusted"},
+	{"apis", "charts", "docs", "internal", "outbound", "phrase", "untrusted"},
 	{"version"},
 }
 

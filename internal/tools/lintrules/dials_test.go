@@ -35,7 +35,7 @@ var guarded = map[string]string{
 func TestEveryDialIsGuarded(t *testing.T) {
 	found := map[string]bool{}
 	walkSources(t, os.DirFS(root(t)), func(file string, text []byte) {
-		ofProduct := !strings.HasPrefix(file, "testbed/") && !strings.HasPrefix(file, "boilerplate/") &&
+		ofProduct := !strings.HasPrefix(file, "testbed/") && !strings.HasPrefix(file, "internal/") &&
 			strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 		if ofProduct && dials.Match(code(text)) {
 			found[file] = true

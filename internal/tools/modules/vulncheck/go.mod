@@ -1,4 +1,4 @@
-module github.com/bellwether-dev/bellwether/boilerplate/tools/vulncheck
+module github.com/bellwether-dev/bellwether/internal/tools/modules/vulncheck
 
 go 1.26.3
 

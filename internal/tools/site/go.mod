@@ -1,4 +1,4 @@
-module github.com/bellwether-dev/bellwether/boilerplate/site
+module github.com/bellwether-dev/bellwether/internal/tools/site
 
 go 1.26.3
 

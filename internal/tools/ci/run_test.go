@@ -156,7 +156,7 @@ func mendCheck(t *testing.T, workspace string) {
 // newWorkspace is a clone with the script, one commit, and a file that is not committed.
 func newWorkspace(t *testing.T, shallow bool) string {
 	t.Helper()
-	script, err := os.ReadFile(filepath.Join("..", "..", ".ci", "run"))
+	script, err := os.ReadFile(filepath.Join("..", "..", "..", ".ci", "run"))
 	if err != nil {
 		t.Fatal(err)
 	}

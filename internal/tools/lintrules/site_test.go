@@ -30,7 +30,7 @@ func TestSitePages(t *testing.T) {
 			continue
 		}
 		if text, err := os.ReadFile(filepath.Join(root(t), pattern)); err != nil || len(text) == 0 {
-			t.Errorf("boilerplate/site/hugo.yaml names %s, which is not there: %v", pattern, err)
+			t.Errorf("internal/tools/site/hugo.yaml names %s, which is not there: %v", pattern, err)
 		}
 	}
 	walkSources(t, docs, func(file string, text []byte) {
@@ -47,7 +47,7 @@ func TestSitePages(t *testing.T) {
 			matched, err := path.Match(pattern, file)
 			return err == nil && matched
 		}) {
-			t.Errorf("%s is in no section of the site: add it to params.nav in boilerplate/site/hugo.yaml", file)
+			t.Errorf("%s is in no section of the site: add it to params.nav in internal/tools/site/hugo.yaml", file)
 		}
 	})
 }
@@ -63,7 +63,7 @@ func sitePatterns(t *testing.T) []string {
 			} `json:"nav"`
 		} `json:"params"`
 	}
-	text := read(t, filepath.Join(root(t), "boilerplate", "site", "hugo.yaml"))
+	text := read(t, filepath.Join(root(t), "internal", "tools", "site", "hugo.yaml"))
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func sitePatterns(t *testing.T) []string {
 		out = append(out, section.Pages...)
 	}
 	if len(out) == 0 {
-		t.Fatal("boilerplate/site/hugo.yaml has no sections in params.nav")
+		t.Fatal("internal/tools/site/hugo.yaml has no sections in params.nav")
 	}
 	return out
 }

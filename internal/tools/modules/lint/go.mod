@@ -1,4 +1,4 @@
-module github.com/bellwether-dev/bellwether/boilerplate/tools/lint
+module github.com/bellwether-dev/bellwether/internal/tools/modules/lint
 
 go 1.26.3
 
