@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"cmd", "release"},
 	{"controllers"},
 	{"explain"},
-	{"engines", "rollouts", "dashboards"},
+	{"boilerplate", "engines", "rollouts", "dashboards"},
 	{"backups", "catalogs"},
 	{"bundles"},
 	{"alerts"},

@@ -1,0 +1,171 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/bellwether-dev/bellwether/boilerplate/convention"
+)
+
+// Lock is the content of .boilerplate/lock.yaml: what was rendered last.
+type Lock struct {
+	APIVersion  string         `yaml:"apiVersion"`
+	Kind        string         `yaml:"kind"`
+	Conventions []Locked       `yaml:"conventions"`
+	Parameters  map[string]any `yaml:"parameters,omitempty"`
+	// Files are sorted by their paths.
+	Files []LockedFile `yaml:"files"`
+}
+
+// Locked is a convention that was rendered.
+type Locked struct {
+	Use `yaml:",inline"`
+	// Parameters are the names of its parameters.
+	Parameters []string `yaml:"parameters,omitempty"`
+	// Requires are the names of conventions that it requires.
+	Requires []string `yaml:"requires,omitempty"`
+}
+
+// LockedFile is a file that was rendered.
+type LockedFile struct {
+	Path string          `yaml:"path"`
+	Kind convention.Kind `yaml:"kind"`
+	// Convention brings the file.
+	Convention string `yaml:"convention"`
+	Executable bool   `yaml:"executable,omitempty"`
+	// Digest is the SHA-256 of the text as rendered, with line feeds alone. Shared files have those of their regions.
+	Digest  string         `yaml:"digest,omitempty"`
+	Regions []LockedRegion `yaml:"regions,omitempty"`
+}
+
+// LockedRegion is a region that was rendered.
+type LockedRegion struct {
+	Name       string `yaml:"name"`
+	Convention string `yaml:"convention"`
+	Digest     string `yaml:"digest"`
+}
+
+// ParseLock reads a lock. The error wraps ErrInvalid.
+func ParseLock(text []byte) (*Lock, error) {
+	l := &Lock{}
+	if _, err := decode(text, l); err != nil {
+		return nil, fmt.Errorf("%s: %w", LockFile, err)
+	}
+	if err := checkKind(l.APIVersion, l.Kind, "Lock"); err != nil {
+		return nil, fmt.Errorf("%s: %w", LockFile, err)
+	}
+	for _, f := range l.Files {
+		if err := convention.CheckPath(f.Path); err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", LockFile, ErrInvalid, err)
+		}
+	}
+	return l, nil
+}
+
+// Write returns the text of a lock.
+func (l *Lock) Write() ([]byte, error) {
+	l.APIVersion, l.Kind = convention.APIVersion, "Lock"
+	var out bytes.Buffer
+	out.WriteString("# What bellwether boilerplate rendered last. Do not edit: change .boilerplate.yaml, and run " +
+		"`bellwether boilerplate update`.\n")
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2) //nolint:mnd // as people write YAML
+	if err := errors.Join(encoder.Encode(l), encoder.Close()); err != nil {
+		return nil, invalid("encode: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// File returns the entry of a path, or nil. It may be called on a nil lock.
+func (l *Lock) File(path string) *LockedFile {
+	if l == nil {
+		return nil
+	}
+	for i := range l.Files {
+		if l.Files[i].Path == path {
+			return &l.Files[i]
+		}
+	}
+	return nil
+}
+
+// Convention returns the entry of a convention, or nil. It may be called on a nil lock.
+func (l *Lock) Convention(name string) *Locked {
+	if l == nil {
+		return nil
+	}
+	for i := range l.Conventions {
+		if l.Conventions[i].Name == name {
+			return &l.Conventions[i]
+		}
+	}
+	return nil
+}
+
+// Region returns the entry of a region, or nil. It may be called on a nil file.
+func (f *LockedFile) Region(name string) *LockedRegion {
+	if f == nil {
+		return nil
+	}
+	for i := range f.Regions {
+		if f.Regions[i].Name == name {
+			return &f.Regions[i]
+		}
+	}
+	return nil
+}
+
+// Differences returns in what a subscription and a lock disagree, a sentence each; none if nothing has to be updated.
+func (s *Subscription) Differences(l *Lock) []string {
+	if l == nil {
+		return []string{"nothing was rendered yet"}
+	}
+	var out []string
+	for _, u := range s.Conventions {
+		switch locked := l.Convention(u.Name); {
+		case locked == nil:
+			out = append(out, "convention "+u.Name+" was not rendered yet")
+		case locked.Use != u:
+			out = append(out, fmt.Sprintf("convention %s is %s, and %s was rendered", u.Name, u, locked.Use))
+		}
+	}
+	for _, locked := range l.Conventions {
+		if s.Use(locked.Name) == nil {
+			out = append(out, "convention "+locked.Name+" is no longer subscribed to")
+		}
+	}
+	names := map[string]bool{}
+	for name := range s.Parameters {
+		names[name] = true
+	}
+	for name := range l.Parameters {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !reflect.DeepEqual(s.Parameters[name], l.Parameters[name]) {
+			out = append(out, fmt.Sprintf("parameter %s has another value than what was rendered", name))
+		}
+	}
+	return out
+}
+
+// String names a convention's version for people.
+func (u Use) String() string {
+	out := u.Version
+	if u.Digest != "" {
+		out += " (" + u.Source + ", " + ShortDigest(u.Digest) + ")"
+	}
+	return out
+}
+
+// ShortDigest is the start of a digest, for people.
+func ShortDigest(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }
