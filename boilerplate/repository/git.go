@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -90,8 +91,8 @@ type Status struct {
 // Status reads what is not committed.
 func (g *Git) Status(ctx context.Context) (*Status, error) {
 	s := &Status{Changed: map[string]string{}}
-	out, err := g.run(ctx, "", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching",
-		"--ignore-submodules=all")
+	out, err := g.run(ctx, "", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all",
+		"--ignored=matching", "--ignore-submodules=all")
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (s *Status) CheckClean(paths []string, tolerated ...string) error {
 			wrong = append(wrong, fmt.Sprintf("%s is in the submodule %s", name, folder))
 		}
 		word := s.Changed[name]
-		for dir := filepath.ToSlash(filepath.Dir(name)); word == "" && dir != "."; dir = filepath.ToSlash(filepath.Dir(dir)) {
+		for dir := path.Dir(name); word == "" && dir != "."; dir = path.Dir(dir) {
 			word = s.Changed[dir] // an ignored folder is one entry
 		}
 		if word != "" && !slices.Contains(tolerated, name) {
@@ -222,7 +223,8 @@ func (g *Git) known(ctx context.Context, paths []string) ([]string, error) {
 
 // unstage takes paths out of the index, also where there is no commit yet.
 func (g *Git) unstage(ctx context.Context, list string) error {
-	_, err := g.run(context.WithoutCancel(ctx), list, "reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul")
+	_, err := g.run(context.WithoutCancel(ctx), list, "reset", "--quiet", "--pathspec-from-file=-",
+		"--pathspec-file-nul")
 	return err
 }
 

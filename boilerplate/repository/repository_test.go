@@ -100,7 +100,8 @@ func planned(t *testing.T, tree *Tree) []update.Change {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := &update.Plan{Lock: &subscription.Lock{Files: []subscription.LockedFile{{Path: "new/file", Kind: convention.Merged}}},
+	locked := []subscription.LockedFile{{Path: "new/file", Kind: convention.Merged}}
+	plan := &update.Plan{Lock: &subscription.Lock{Files: locked},
 		Base: map[string]string{"new/file": "new\n"}, Changes: []update.Change{
 			{Path: "changed", Before: current["changed"], After: &update.File{Text: "after\r\n"}},
 			{Path: "new/file", After: &update.File{Text: "new\n"}},
@@ -219,7 +220,7 @@ func TestCommit(t *testing.T) {
 	git(t, dir, "commit", "--quiet", "--message=ignore")
 	for _, hook := range []string{"pre-commit", "commit-msg", "post-commit"} {
 		name := filepath.Join(dir, ".git", "hooks", hook)
-		put(t, dir, filepath.Join(".git", "hooks", hook), "#!/bin/sh\ntouch "+filepath.Join(dir, "hook-ran")+"\nexit 1\n")
+		put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch "+filepath.Join(dir, "hook-ran")+"\nexit 1\n")
 		if err := os.Chmod(name, 0o755); err != nil { //nolint:gosec // a program
 			t.Fatal(err)
 		}
@@ -288,8 +289,10 @@ func TestCheckClean(t *testing.T) {
 	}{
 		"clean":        {func(*testing.T, string) {}, ""},
 		"another file": {func(t *testing.T, dir string) { t.Helper(); put(t, dir, "mine", "2\n") }, ""},
-		"modified":     {func(t *testing.T, dir string) { t.Helper(); put(t, dir, "changed", "2\n") }, "changed is modified"},
-		"untracked":    {func(t *testing.T, dir string) { t.Helper(); put(t, dir, "new/file", "2\n") }, "new/file is untracked"},
+		"modified": {func(t *testing.T, dir string) { t.Helper(); put(t, dir, "changed", "2\n") },
+			"changed is modified"},
+		"untracked": {func(t *testing.T, dir string) { t.Helper(); put(t, dir, "new/file", "2\n") },
+			"new/file is untracked"},
 		"ignored": {func(t *testing.T, dir string) {
 			t.Helper()
 			put(t, dir, ".git/info/exclude", "new\n")
@@ -325,7 +328,8 @@ func TestCheckClean(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = s.CheckClean([]string{"changed", "new/file"})
-			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrDirty) || !strings.Contains(err.Error(), c.want)) {
+			isRight := errors.Is(err, ErrDirty) && strings.Contains(err.Error(), c.want)
+			if c.want == "" && err != nil || c.want != "" && !isRight {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -344,7 +348,8 @@ func TestObstacles(t *testing.T) {
 	put(t, dir, "module/.git", "gitdir: elsewhere\n")
 	for name, want := range map[string]string{
 		"link": "a symbolic link", "outside/secret": "a symbolic link, outside,", "dangling": "a symbolic link",
-		"old": "a folder", "changed/below": "a file, changed,", "module/file": "a submodule, module,", "module": "a submodule",
+		"old": "a folder", "changed/below": "a file, changed,", "module/file": "a submodule, module,",
+		"module": "a submodule",
 	} {
 		f, err := tree.Read(name)
 		if err != nil || f == nil || f.Obstacle != want {
@@ -392,7 +397,8 @@ func TestNotARepository(t *testing.T) {
 	isolate(t)
 	dir := t.TempDir()
 	t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(dir))
-	if _, err := OpenGit(t.Context(), dir); !errors.Is(err, ErrNotRepository) || !strings.Contains(err.Error(), "not a git") {
+	if _, err := OpenGit(t.Context(), dir); !errors.Is(err, ErrNotRepository) ||
+		!strings.Contains(err.Error(), "not a git") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := OpenGit(t.Context(), filepath.Join(dir, "none")); !errors.Is(err, ErrNotRepository) {

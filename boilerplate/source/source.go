@@ -60,7 +60,8 @@ func (l *Loader) Load(ctx context.Context, use subscription.Use, locked *subscri
 		return nil, fmt.Errorf("convention %s: %w: %s has the convention %s", use.Name, ErrNotFound, use.Source, c.Name)
 	}
 	isRemote := strings.HasPrefix(use.Source, subscription.OCI)
-	if isRemote && locked != nil && locked.Version == c.Version && locked.Source == use.Source && locked.Digest != digest {
+	isSame := locked != nil && locked.Version == c.Version && locked.Source == use.Source
+	if isRemote && isSame && locked.Digest != digest {
 		return nil, fmt.Errorf("convention %s: %w: version %s was %s, and %s has %s", use.Name, ErrMoved, c.Version,
 			locked.Digest, use.Source, digest)
 	}

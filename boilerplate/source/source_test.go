@@ -30,8 +30,8 @@ import (
 )
 
 func manifest(name, version string) string {
-	return "apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Convention\nname: " + name + "\nversion: " + version +
-		"\ndescription: For tests.\nfiles: [{path: a, template: files/a, kind: owned}]\n"
+	return "apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Convention\nname: " + name + "\nversion: " +
+		version + "\ndescription: For tests.\nfiles: [{path: a, template: files/a, kind: owned}]\n"
 }
 
 // folder is a convention in a folder.
@@ -41,7 +41,8 @@ func folder(t *testing.T, version, text string) string {
 	for file, text := range map[string]string{convention.ManifestName: manifest("org", version),
 		convention.ReadmeName: "# org\n", "files/a": text} {
 		file = filepath.Join(dir, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -263,7 +264,8 @@ func TestOtherSources(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Push(t.Context(), t.TempDir(), "127.0.0.1:1/a:b", oci.Access{}); !errors.Is(err, convention.ErrInvalid) {
+	_, err := Push(t.Context(), t.TempDir(), "127.0.0.1:1/a:b", oci.Access{})
+	if !errors.Is(err, convention.ErrInvalid) {
 		t.Errorf("an empty folder is pushed: %v", err)
 	}
 }

@@ -357,7 +357,8 @@ func TestCheck(t *testing.T) {
 		"an exception for a region": {func(s *State) {
 			s.Current["shared"].Text, s.Subscription.Exceptions = region("2\n"), except("shared", "go", "2026-11-28")
 		}, nil},
-		"an exception that has expired": {func(s *State) { s.Subscription.Exceptions = except("owned", "", "2026-11-27") },
+		"an exception that has expired": {
+			func(s *State) { s.Subscription.Exceptions = except("owned", "", "2026-11-27") },
 			[]string{".boilerplate.yaml: exception-expired: the exception for owned expired on 2026-11-27: we differ"}},
 		"an exception for nothing": {func(s *State) { s.Subscription.Exceptions = except("other", "", "2026-11-28") },
 			[]string{".boilerplate.yaml: exception-unused: the exception is for other, which no convention brings"}},

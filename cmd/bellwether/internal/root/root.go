@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/backup"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/boilerplate"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/bundle"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -107,7 +108,7 @@ func New(env *command.Env) *cobra.Command {
 		groupChange: {a.OnHub(operator.Command(env)), a.OnHub(rollout.Command(env)), a.OnHub(slo.Command(env)),
 			dashboards.Command(env), a.OnHub(backup.Command(env)), a.OnHub(why.Command(env)), page.Command(env),
 			a.OnHub(silence.Command(env)), a.OnHub(oncall.Command(env))},
-		groupPublish: {catalog.Command(env), bundle.Command(env), registry.Command(env)},
+		groupPublish: {catalog.Command(env), bundle.Command(env), registry.Command(env), boilerplate.Command(env)},
 		"":           {a.versionCommand(), a.docsCommand()},
 	} {
 		for _, c := range commands {

@@ -1,0 +1,171 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conventions
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/boilerplate/convention"
+)
+
+// required are values of the parameters that have no default.
+var required = map[string]any{"module": "example.org/echo", "project": "Echo", "approvers": []any{"anna", "acme/sre"}}
+
+func load(t *testing.T) []*convention.Convention {
+	t.Helper()
+	folders, err := fs.ReadDir(Files, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []*convention.Convention
+	for _, f := range folders {
+		sub, err := fs.Sub(Files, f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := convention.Load(sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Name != f.Name() {
+			t.Errorf("folder %s has convention %s", f.Name(), c.Name)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// write renders all conventions into a folder, with more values of parameters.
+func write(t *testing.T, more map[string]any) (string, convention.Tree) {
+	t.Helper()
+	given := map[string]any{}
+	for _, values := range []map[string]any{required, more} {
+		for name, value := range values {
+			given[name] = value
+		}
+	}
+	tree, err := convention.Render(load(t), given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, r := range tree {
+		file := filepath.Join(dir, name)
+		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(r.Text), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, tree
+}
+
+// everything sets the parameters that are off by default.
+var everything = map[string]any{"generators": true, "reviewers": []any{"ben"}}
+
+// TestFormats parses what is rendered.
+func TestFormats(t *testing.T) {
+	for name, more := range map[string]map[string]any{"defaults": nil, "everything": everything,
+		"less": {"renovate": false, "bellwether": ""}} {
+		t.Run(name, func(t *testing.T) {
+			_, tree := write(t, more)
+			for path, r := range tree {
+				var err error
+				switch filepath.Ext(path) {
+				case ".yaml", ".yml":
+					err = yaml.UnmarshalStrict([]byte(r.Text), &map[string]any{})
+				case ".json":
+					err = json.Unmarshal([]byte(r.Text), &map[string]any{})
+				}
+				if path == "OWNERS" {
+					err = yaml.UnmarshalStrict([]byte(r.Text), &map[string][]string{})
+				}
+				if err != nil {
+					t.Errorf("%s: %v\n%s", path, err, r.Text)
+				}
+				if strings.Contains(r.Text, "[[") || strings.Contains(r.Text, "<no value>") {
+					t.Errorf("%s has something of its template:\n%s", path, r.Text)
+				}
+			}
+			if name == "less" && (tree["renovate.json"] != nil ||
+				strings.Contains(tree[".github/workflows/ci.yaml"].Text, "bellwether@")) {
+				t.Error("renovate and the check are not left out")
+			}
+		})
+	}
+}
+
+var target = regexp.MustCompile(`(?m)^([a-z][a-z-]*):.*## `)
+
+// TestMakeTargets has make read each target, and show the help.
+func TestMakeTargets(t *testing.T) {
+	dir, tree := write(t, everything)
+	var targets []string
+	for _, match := range target.FindAllStringSubmatch(tree["Makefile"].Text, -1) {
+		targets = append(targets, match[1])
+	}
+	slices.Sort(targets)
+	want := "build coverage docs-lint fmt generate help lint test tidy validate"
+	if got := strings.Join(targets, " "); got != want {
+		t.Errorf("targets %s, want %s", got, want)
+	}
+	for _, args := range [][]string{append([]string{"-n", "--warn-undefined-variables"}, targets...), nil} {
+		cmd := exec.CommandContext(t.Context(), "make", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
+		out, err := cmd.CombinedOutput()
+		if err != nil || strings.Contains(string(out), "warning") {
+			t.Errorf("make %v: %v\n%s", args, err, out)
+		}
+		if args == nil && !strings.Contains(string(out), "  docs-lint        Check the Markdown") {
+			t.Errorf("help:\n%s", out)
+		}
+	}
+}
+
+// TestGoTargets runs targets in a small module.
+func TestGoTargets(t *testing.T) {
+	dir, _ := write(t, nil)
+	for name, text := range map[string]string{"go.mod": "module example.org/echo\n\ngo 1.26\n",
+		"main.go": "package main\n\nfunc main() {}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "make", "build", "validate")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=", "GOFLAGS=-buildvcs=false")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "bin", "echo")); err != nil {
+		t.Error(err)
+	}
+}
+
+var action = regexp.MustCompile(`(?m)^\s*- uses: (.*)$`)
+
+// TestActionsArePinned refuses an action without a digest.
+func TestActionsArePinned(t *testing.T) {
+	_, tree := write(t, nil)
+	found := action.FindAllStringSubmatch(tree[".github/workflows/ci.yaml"].Text, -1)
+	for _, match := range found {
+		if !regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40} # v[0-9.]+$`).MatchString(match[1]) {
+			t.Errorf("%s is not pinned", match[1])
+		}
+	}
+	if len(found) == 0 {
+		t.Error("there are no actions")
+	}
+}

@@ -1,0 +1,137 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package boilerplate holds the commands that bring conventions to a repository.
+package boilerplate
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bellwether-dev/bellwether/boilerplate/conventions"
+	"github.com/bellwether-dev/bellwether/boilerplate/repository"
+	"github.com/bellwether-dev/bellwether/boilerplate/run"
+	"github.com/bellwether-dev/bellwether/boilerplate/source"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+)
+
+// app is the environment of the commands in this package.
+type app struct{ *command.Env }
+
+const parentLong = `Bring conventions to a repository, and keep it at them.
+
+A convention is a versioned folder of files with parameters: Makefile targets,
+linters, workflows, documents. A repository subscribes to conventions in
+.boilerplate.yaml. Its files are owned (rewritten by each update), shared (only
+marked regions are of the convention), merged three ways, or written once.
+
+Nothing of the repository is run, and nothing that you wrote is lost: an update is
+refused where it would be.`
+
+// Command returns the command with everything below it.
+func Command(env *command.Env) *cobra.Command {
+	a := &app{env}
+	c := command.Parent("boilerplate", "Bring conventions to repositories of operators", nil, a.initCommand(),
+		a.updateCommand(), a.checkCommand(), a.statusCommand(), a.listCommand(), a.ejectCommand(), a.pushCommand())
+	c.Long = parentLong
+	return c
+}
+
+// place are the flags that say which repository, and how to get conventions.
+type place struct {
+	dir    string
+	access registry.Flags
+}
+
+func (p *place) add(c *cobra.Command) {
+	c.Flags().StringVar(&p.dir, "dir", ".", "The `FOLDER` of the repository.")
+	_ = c.MarkFlagDirname("dir")
+}
+
+// open reads a repository that subscribes to conventions.
+func (a *app) open(p *place) (*run.Repository, error) {
+	r, err := run.Open(p.dir)
+	if errors.Is(err, run.ErrNotSubscribed) {
+		_ = r.Tree.Close()
+		return nil, exit.Hint(err, "subscribe with `"+a.Self+" boilerplate init --convention NAME`")
+	}
+	return r, err
+}
+
+// loader gets conventions for a repository.
+func (a *app) loader(p *place, r *run.Repository) (*source.Loader, error) {
+	keys, err := r.Keys()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		cache = filepath.Join(cache, "bellwether", "boilerplate")
+	}
+	return &source.Loader{Builtin: conventions.Files, Dir: p.dir, Keys: keys, Access: p.access.Access(),
+		CacheDir: cache}, nil
+}
+
+// explain adds what to do about an error.
+func (a *app) explain(err error) error {
+	hints := []struct {
+		is   error
+		hint string
+	}{
+		{repository.ErrNotRepository, "run it in a git repository (`git init`): an update is one commit, and " +
+			"git keeps what it replaces"},
+		{repository.ErrDirty, "commit, stash or remove these changes, so that the update is a commit of its own"},
+		{repository.ErrChanged, "restore the file with git, or move it away, and run `" + a.Self +
+			" boilerplate update --continue` or --abort"},
+		{run.ErrParameters, "set each with --set NAME=VALUE"},
+		{run.ErrConflicts, "resolve what is between the markers in these files, and run `" + a.Self +
+			" boilerplate update --continue`; or take the update back with --abort"},
+		{run.ErrNotNewer, "set --to to go back to it on purpose"},
+		{source.ErrMoved, "a version never changes: find out who published it again, and publish a new version"},
+		{source.ErrNotFound, "see `" + a.Self + " boilerplate list`"},
+		{oci.ErrUnsigned, "sign it with one of the keys of the subscription, for example `cosign sign --key`"},
+		{oci.ErrBadSignature, "check who published it; the keys of the subscription are those to trust"},
+	}
+	var hinted *exit.HintError
+	if err == nil || errors.As(err, &hinted) {
+		return err
+	}
+	for _, h := range hints {
+		if errors.Is(err, h.is) {
+			return exit.Hint(err, h.hint)
+		}
+	}
+	return registry.WithHint(err)
+}
+
+func (a *app) pushCommand() *cobra.Command {
+	var access registry.Flags
+	c := &cobra.Command{
+		Use: "push DIR REF", Short: "Push a convention to a registry and print its digest",
+		Long: `Push the convention in a folder to a registry as an OCI image, and print the digest
+of its manifest. Sign it by that digest, for example with cosign sign --key, and
+subscribe to it as oci://REF.`,
+		Args:              command.ExactArgs("the convention's folder", "the reference to push it to"),
+		ValidArgsFunction: command.CompleteDir,
+		Example: "  bellwether boilerplate push ./conventions/acme " +
+			"registry.example.com/conventions/acme:1.0.0",
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := registry.CheckFolder(args[0]); err != nil {
+				return err
+			}
+			if err := registry.CheckTarget(args[1]); err != nil {
+				return err
+			}
+			digest, err := source.Push(c.Context(), args[0], args[1], access.Access())
+			return registry.PrintDigest(a.Env, digest, err)
+		},
+	}
+	access.Add(c)
+	return c
+}
