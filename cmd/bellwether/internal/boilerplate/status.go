@@ -70,7 +70,7 @@ with --remote are registries asked.`,
 	p.add(c)
 	p.access.Add(c)
 	c.Flags().BoolVar(&remote, "remote", false, "Ask registries for what their tags hold now.")
-	out.Add(c, command.OutputJSON)
+	out.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
@@ -99,7 +99,7 @@ func (a *app) status(ctx context.Context, p *place, out *command.Output, remote 
 	if r.Journal != nil {
 		s.InProgress = r.Journal.Paths()
 	}
-	if out.Format == command.OutputJSON {
+	if !out.Table() {
 		return out.Value(a.Streams.Out, s)
 	}
 	a.printStatus(out, s)
@@ -186,7 +186,7 @@ parameters and the files of that convention.`,
 	}
 	p.access.Add(c)
 	c.Flags().StringArrayVar(&sources, "source", nil, "A convention elsewhere, `NAME=SOURCE`. Can be repeated.")
-	out.Add(c, command.OutputJSON)
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
@@ -223,7 +223,7 @@ func (a *app) list(ctx context.Context, p *place, out *command.Output, sources, 
 	switch {
 	case len(args) > 0 && len(found) == 0:
 		return exit.Hintf("see `"+a.Self+" boilerplate list`", "there is no convention %q", args[0])
-	case out.Format == command.OutputJSON:
+	case !out.Table():
 		return out.Value(a.Streams.Out, map[string]any{"conventions": found})
 	case len(args) > 0:
 		a.printConvention(out, found[0])
