@@ -63,7 +63,7 @@ func Read(fsys fs.FS) (*Bundle, error) {
 			continue
 		}
 		file := path.Join(folder, e.Name())
-		text, err := r.file(file)
+		text, err := r.regular(file)
 		if err != nil {
 			return nil, err
 		}
@@ -103,16 +103,23 @@ type reader struct {
 // Open opens a regular file of a bundle. The error of anything else wraps ErrNotBundle: to open a named pipe
 // would wait for whoever writes to it, and a link, also of a folder, may lead out of the bundle.
 func Open(files fs.FS, name string) (fs.File, error) {
-	if err := refuseLinks(files, name); err != nil {
+	if err := refuseLinks(files, path.Dir(name)); err != nil {
 		return nil, err
 	}
-	info, err := fs.Stat(files, name)
-	if err != nil {
+	info, err := fs.Lstat(files, name)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", name, err)
-	}
-	if !info.Mode().IsRegular() {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, linkError(name)
+	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%w: %s is not a regular file", ErrNotBundle, name)
 	}
+	return open(files, name)
+}
+
+// open opens what is known to be a regular file.
+func open(files fs.FS, name string) (fs.File, error) {
 	f, err := files.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
@@ -124,10 +131,14 @@ func Open(files fs.FS, name string) (fs.File, error) {
 func refuseLinks(files fs.FS, name string) error {
 	for part := name; part != "." && part != "/"; part = path.Dir(part) {
 		if info, err := fs.Lstat(files, part); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return fmt.Errorf("%w: %s is a link: a bundle has files only", ErrNotBundle, part)
+			return linkError(part)
 		}
 	}
 	return nil
+}
+
+func linkError(name string) error {
+	return fmt.Errorf("%w: %s is a link: a bundle has files only", ErrNotBundle, name)
 }
 
 func (r *reader) file(name string) ([]byte, error) {
@@ -135,16 +146,32 @@ func (r *reader) file(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, r.left+1))
+	return r.content(f, name)
+}
+
+// regular reads what is known to be a regular file, in a folder that is no link: to ask again takes as long as to read.
+func (r *reader) regular(name string) ([]byte, error) {
+	f, err := open(r.fs, name)
 	if err != nil {
+		return nil, err
+	}
+	return r.content(f, name)
+}
+
+func (r *reader) content(f fs.File, name string) ([]byte, error) {
+	defer func() { _ = f.Close() }()
+	var text bytes.Buffer
+	if info, err := f.Stat(); err == nil { // then it is read at once
+		text.Grow(int(min(info.Size(), r.left)) + bytes.MinRead)
+	}
+	if _, err := text.ReadFrom(io.LimitReader(f, r.left+1)); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	r.left -= int64(len(text))
+	r.left -= int64(text.Len())
 	if r.left < 0 {
 		return nil, fmt.Errorf("%w: its files have more than %d MiB", ErrTooLarge, MaxBytes>>20)
 	}
-	return text, nil
+	return text.Bytes(), nil
 }
 
 func (r *reader) annotations() (map[string]string, error) {
@@ -232,7 +259,7 @@ func split(text []byte) [][]byte {
 	var documents [][]byte
 	start, at := 0, 0
 	for line := range bytes.Lines(text) {
-		if separator.Match(line) {
+		if bytes.HasPrefix(line, []byte("---")) && separator.Match(line) {
 			documents = append(documents, text[start:at])
 			start = at + len(line)
 		}

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -98,8 +99,14 @@ func isSimilar(known map[string]reflect.Type, key string) bool {
 	return false
 }
 
+// fieldsByType are the results of fieldsOf: types are few, and each object has some of them.
+var fieldsByType sync.Map
+
 // fieldsOf are the fields of a struct by their names in JSON.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if known, ok := fieldsByType.Load(t); ok {
+		return known.(map[string]reflect.Type)
+	}
 	out := map[string]reflect.Type{}
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -111,5 +118,6 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 			maps.Copy(out, fieldsOf(f.Type))
 		}
 	}
+	fieldsByType.Store(t, out)
 	return out
 }

@@ -467,17 +467,15 @@ func canonical(value []byte) ([]byte, error) {
 
 // decodeObject unwraps a manifest; those written as YAML become JSON, as operator-registry does it.
 func decodeObject(value []byte) ([]byte, error) {
-	var in struct {
-		Data []byte `json:"data"`
-	}
-	if err := json.Unmarshal(value, &in); err != nil {
+	data, err := objectData(value)
+	if err != nil {
 		return nil, fmt.Errorf("decode property %s: %w", registryv1.PropertyBundleObject, err)
 	}
-	if utilyaml.IsJSONBuffer(in.Data) {
+	if utilyaml.IsJSONBuffer(data) {
 		// Whoever decodes the manifest must be able to rely on this.
-		return in.Data, untrusted.CheckJSON(in.Data)
+		return data, untrusted.CheckJSON(data)
 	}
-	object, err := untrusted.ToJSON(in.Data)
+	object, err := untrusted.ToJSON(data)
 	if err != nil {
 		return nil, fmt.Errorf("convert property %s: %w", registryv1.PropertyBundleObject, err)
 	}

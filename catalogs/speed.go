@@ -11,6 +11,8 @@ package catalogs
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -118,4 +120,22 @@ func isBundleOfOthers(names []string) func(doc []byte) bool {
 		}
 		return !slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(doc, name) })
 	}
+}
+
+// objectData returns what a property with a manifest holds. Nearly all are written in one way. With encoding/json
+// alone, `bellwether catalog verify` of large bundles takes 1.4 times the processor time.
+func objectData(value []byte) ([]byte, error) {
+	text, ok := bytes.CutPrefix(value, []byte(`{"data":"`))
+	// JSON refuses line breaks, and base64 ignores them.
+	if ok && bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
+		data, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSuffix(text, []byte(`"}`)))
+		if err == nil {
+			return data, nil
+		}
+	}
+	var in struct {
+		Data []byte `json:"data"`
+	}
+	err := json.Unmarshal(value, &in)
+	return in.Data, err
 }

@@ -182,9 +182,9 @@ func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 	case !install.DeletionTimestamp.IsZero():
 		return nil
 	case unknown != nil && admission == nil:
-		return &Finding{Reason: v1alpha1.ReasonNotAdmitted, Message: fmt.Sprintf("The cluster was admitted to %s by "+
+		return &Finding{Reason: v1alpha1.ReasonNotAdmitted, Message: fmt.Sprintf("The cluster was admitted %s by "+
 			"a rollout that the hub does not have (revision %d). Waiting for the hub to recover it.",
-			unknown.Admission.Release.Version, unknown.Admission.Revision)}
+			unknown.Admission.Release.Purpose(), unknown.Admission.Revision)}
 	case unknown != nil:
 		return staleAdmission(admission.Revision, unknown.Admission.Revision)
 	case admission == nil:
@@ -194,6 +194,16 @@ func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 		return staleAdmission(admission.Revision, install.Status.ObservedRevision)
 	}
 	return nil
+}
+
+// AdmissionOf returns the admission that an engine goes by. It is that of the install, except where a hub that was lost
+// gives an adopted operator back before it has recovered the admission: then it is the one that the cluster keeps.
+func AdmissionOf(install *v1alpha1.OperatorInstall, kept *Kept) *v1alpha1.Admission {
+	isGivenBack := !install.DeletionTimestamp.IsZero() && install.Spec.RemovalPolicy == v1alpha1.RemovalRestore
+	if install.Spec.Admission == nil && kept != nil && isGivenBack {
+		return &kept.Admission
+	}
+	return install.Spec.Admission
 }
 
 // IsBegun tells whether a cluster has begun with the admission of an install, by what it keeps: the status is the hub's

@@ -118,7 +118,7 @@ func nameWithMessage(name string, phase v1alpha1.RolloutPhase, message string) s
 
 func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) Link {
 	l := Link{Text: fmt.Sprintf("wave %s is %s: %s %s", w.Name, shownPhase(r, w),
-		phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster"), rollouts.Changed(r.Spec.Release)),
+		phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster"), rollouts.FinishedText(r.Spec.Release)),
 		Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "status.waves[" + w.Name + "]",
 			Observed: string(w.Phase)}}}
 	if rollouts.IsStopped(r) {

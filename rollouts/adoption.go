@@ -30,16 +30,31 @@ func AdoptionStrategy(of v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
 // isAsInstalled tells whether the rollout takes over what is installed, and changes no version.
 func (p *pass) isAsInstalled() bool { return p.in.Rollout.Spec.Release.AsInstalled }
 
-// Changed is the participle for clusters that run a release: "updated", or "taken over".
-func Changed(r v1alpha1.Release) string {
+// FinishedText is the participle for clusters that run a release, where it is not known which of them had nothing to
+// take over.
+func FinishedText(r v1alpha1.Release) string {
 	if r.AsInstalled {
+		return "finished"
+	}
+	return "updated"
+}
+
+// changed is the participle for clusters that the release has changed.
+func (p *pass) changed() string {
+	if p.isAsInstalled() {
 		return "taken over"
 	}
 	return "updated"
 }
 
-// changed is the participle for clusters that run the release.
-func (p *pass) changed() string { return Changed(p.in.Rollout.Spec.Release) }
+// countEmpty counts the clusters that had nothing to take over.
+func (p *pass) countEmpty() int32 {
+	var n int32
+	for i := range p.states {
+		n += p.states[i].empty
+	}
+	return n
+}
 
 // subject is what clusters of the rollout run when they are done.
 func (p *pass) subject() string {
@@ -55,6 +70,12 @@ const maxTrouble = 200
 // whyNotTakenOver says why a cluster could not be taken over.
 func (p *pass) whyNotTakenOver(m member) string {
 	install := p.installs[m.Cluster]
+	if install.StalledReason == v1alpha1.ReasonUnknownVersion {
+		// Only agents that know of no release without a version report that, and they change nothing.
+		return fmt.Sprintf("%s (%s: its agent cannot take operators over, and has changed nothing; upgrade it with "+
+			"`bellwether fleet join %s`, or with the tool that installs its chart)", m.Cluster,
+			v1alpha1.ReasonAgentTooOld, m.Cluster)
+	}
 	why := cmp.Or(install.StalledReason, m.Reason)
 	if install.StalledMessage != "" {
 		why += ": " + phrase.Truncate(phrase.OneLine(install.StalledMessage), maxTrouble)

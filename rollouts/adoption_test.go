@@ -18,6 +18,9 @@ import (
 func (f *fixture) takesOver() {
 	f.ro.Spec.Release = v1alpha1.Release{Package: "echo", Channel: "stable", Adopt: &v1alpha1.OperatorAdoption{},
 		AsInstalled: true}
+	for i := range f.Installs {
+		f.Installs[i].Bundle = "echo.v1.0.0"
+	}
 }
 
 // notAdoptable has the agents of clusters report why they do not take over what is there.
@@ -47,12 +50,40 @@ func TestTakesOver(t *testing.T) {
 			},
 			want: "Succeeded, one Verified, two Verified: 4 of 4 clusters taken over",
 		},
+		"some have nothing": {
+			given: func(f *fixture) {
+				f.takesOver()
+				f.verified()
+				f.succeed(2, 3)
+				f.Installs[0].Bundle, f.Installs[3].Bundle = "", ""
+				f.ro.Status.Waves[1].Updated, f.ro.Status.Waves[1].UpdatedAt = 2, ago(0)
+			},
+			want: "Succeeded, one Verified, two Verified: 2 of 4 clusters taken over, 2 had nothing to take over",
+		},
+		"some of a wave have nothing": {
+			given: func(f *fixture) { f.takesOver(); f.succeed(0); f.Installs[0].Bundle = "" },
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters taken over, 1 had " +
+				"nothing to take over, 1 in progress",
+		},
 		"a refusal": {
 			given: func(f *fixture) { f.takesOver(); f.notAdoptable(argo, 0); f.succeed(1) },
 			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (NotAdoptable: " + argo +
 				"); nothing more is taken over until that changes: do what the message says, accept the finding in " +
 				"spec.adopt.accept, or take the cluster out of the selection; `bellwether fleet scan --package echo` " +
 				"shows all of them",
+		},
+		"an agent of an earlier version": {
+			given: func(f *fixture) {
+				f.takesOver()
+				f.notAdoptable(`bundle "" is not in channel "stable" of package "echo"`, 0)
+				f.Installs[0].StalledReason = v1alpha1.ReasonUnknownVersion
+				f.succeed(1)
+			},
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (AgentTooOld: its " +
+				"agent cannot take operators over, and has changed nothing; upgrade it with `bellwether fleet join " +
+				"a`, or with the tool that installs its chart); nothing more is taken over until that changes: do " +
+				"what the message says, accept the finding in spec.adopt.accept, or take the cluster out of the " +
+				"selection; `bellwether fleet scan --package echo` shows all of them",
 		},
 		"a refusal, and the policy is to roll back": {
 			given: func(f *fixture) {

@@ -55,6 +55,8 @@ type waveState struct {
 	counts  counts
 	// updated members installed the release; unready ones are in their grace.
 	updated, unready int32
+	// empty members succeeded because they had nothing that could be taken over.
+	empty int32
 	// open says that every wave before it is done and its own gates are passed.
 	open bool
 	// reached says that every wave before it is done.
@@ -149,7 +151,11 @@ func (p *pass) count() {
 	}
 	for _, install := range p.in.Installs {
 		if i, ok := byName[install.Wave]; ok && install.Rollout == p.in.Rollout.Name {
-			p.states[i].members = append(p.states[i].members, p.classify(install, &p.states[i]))
+			m := p.classify(install, &p.states[i])
+			p.states[i].members = append(p.states[i].members, m)
+			if m.Class == ClassSucceeded && p.isAsInstalled() && install.Bundle == "" {
+				p.states[i].empty++
+			}
 		}
 	}
 	for i := range p.states {

@@ -44,7 +44,7 @@ func (p *pass) explain(status v1alpha1.OperatorRolloutStatus) (Standing, string,
 
 func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 	c := status.Clusters
-	text := phrase.Part(c.Succeeded, c.Total-c.Removed, "cluster") + " " + p.changed()
+	text := doneOf(c.Succeeded, p.countEmpty(), c.Total-c.Removed, p.changed())
 	for _, rest := range []struct {
 		n    int32
 		what string
@@ -140,8 +140,8 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 	case w.Phase == v1alpha1.WaveSoaking && s.unready > 0:
 		return Underway, v1alpha1.ReasonSoaking, s.explainUnready(w)
 	case w.Phase == v1alpha1.WaveSoaking:
-		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %s %s", w.Name,
-			phrase.Time(SoakEnd(s.Wave, w)), updatedOf(w), s.changed) + p.explainSlow()
+		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %s", w.Name,
+			phrase.Time(SoakEnd(s.Wave, w)), s.doneOf(w)) + p.explainSlow()
 	case w.Phase == v1alpha1.WaveVerifying && s.failedGate() == nil && s.observation != nil:
 		return Stuck, v1alpha1.ReasonNotObserved, p.explainNotObserved(s)
 	case w.Phase == v1alpha1.WaveVerifying:
@@ -156,12 +156,22 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 }
 
 func (s *waveState) explainProgress(w v1alpha1.WaveStatus) string {
-	return fmt.Sprintf("wave %s: %s %s, %d in progress", w.Name, updatedOf(w), s.changed, w.InProgress)
+	return fmt.Sprintf("wave %s: %s, %d in progress", w.Name, s.doneOf(w), w.InProgress)
 }
 
-// updatedOf counts the clusters of a wave that are updated: "0 of 1 cluster".
-func updatedOf(w v1alpha1.WaveStatus) string {
-	return phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster")
+// doneOf counts the clusters of a wave that are done: "0 of 1 cluster updated".
+func (s *waveState) doneOf(w v1alpha1.WaveStatus) string {
+	return doneOf(w.Succeeded, s.empty, w.Total-w.Removed, s.changed)
+}
+
+// doneOf counts clusters that are done. The empty ones among them had nothing that could be taken over.
+func doneOf(succeeded, empty, total int32, changed string) string {
+	empty = min(empty, succeeded)
+	text := phrase.Part(succeeded-empty, total, "cluster") + " " + changed
+	if empty > 0 {
+		text += fmt.Sprintf(", %d had nothing to take over", empty)
+	}
+	return text
 }
 
 // explainUnready names the clusters that are in their grace, and says when the
@@ -183,9 +193,9 @@ func (s *waveState) explainUnready(w v1alpha1.WaveStatus) string {
 	if first.IsZero() {
 		then = "no time runs while a FleetFreeze stops changes there"
 	}
-	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %s %s", w.Name,
+	return fmt.Sprintf("wave %s: %s %s not Ready (%s) and %s; the soak waits meanwhile, %s", w.Name,
 		phrase.Count(len(names), "cluster"), phrase.Word(len(names), "is", "are"), phrase.First(names, maxNamed), then,
-		updatedOf(w), s.changed)
+		s.doneOf(w))
 }
 
 func (s *waveState) names(k Class) []string {
@@ -215,7 +225,7 @@ func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 		}
 		if w.VerifiedAt != nil && was.VerifiedAt == nil && w.Total > 0 {
 			events = append(events, Event{Reason: "WaveVerified", Message: fmt.Sprintf(
-				"wave %s: %s %s, %d failed, %d deferred", w.Name, updatedOf(w), s.changed, w.Failed, w.Deferred)})
+				"wave %s: %s, %d failed, %d deferred", w.Name, s.doneOf(w), w.Failed, w.Deferred)})
 		}
 	}
 	return events

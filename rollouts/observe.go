@@ -78,13 +78,14 @@ func isEnrolled(c *v1alpha1.FleetCluster) bool {
 		reason != v1alpha1.ReasonNamespaceConflict
 }
 
-// ObserveInstall returns what a rollout reads of an OperatorInstall. Conditions
-// count only where the agent wrote them for the object as it is now.
+// ObserveInstall returns what a rollout reads of an OperatorInstall. Conditions count only where the agent wrote them
+// for the object as it is now. Ready counts as long as the agent wrote it for the admission: the hub writes the rest of
+// the object too, such as the services that are to be probed, and that makes no operator unready.
 func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
 	install := Install{
 		Cluster: o.Spec.Cluster, Rollout: o.Labels[v1alpha1.LabelRollout], Wave: o.Labels[v1alpha1.LabelWave],
 		SucceededHash: o.Status.SucceededHash, Deleting: o.DeletionTimestamp != nil,
-		Ready:   isCurrentAndTrue(o, v1alpha1.ConditionReady),
+		Ready:   isReady(o),
 		Stalled: isCurrentAndTrue(o, v1alpha1.ConditionStalled),
 		// An install that was admitted was reported on before.
 		Unreported: o.Status.ObservedGeneration == 0 && o.Spec.Admission == nil,
@@ -126,6 +127,15 @@ func LastRecoverable(installs []Install, resumed int64) int64 {
 		}
 	}
 	return max(resumed, second) + maxAhead
+}
+
+// isReady tells whether the agent has reported Ready for the admission that the install has, which the revision and the
+// hash identify.
+func isReady(o *v1alpha1.OperatorInstall) bool {
+	a := o.Spec.Admission
+	isForAdmission := a != nil && o.Status.ObservedRevision == a.Revision && o.Status.SucceededHash == a.Hash
+	return isForAdmission && conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionReady) ||
+		isCurrentAndTrue(o, v1alpha1.ConditionReady)
 }
 
 func isCurrentAndTrue(o *v1alpha1.OperatorInstall, conditionType string) bool {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +35,9 @@ func (sim *simulation) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1al
 			o.Spec.Admission.Release = r.now().Spec.Release
 		}
 	}
+	if version := sim.has[i.Cluster]; version != "" {
+		o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: "echo.v" + version, Version: version}
+	}
 	return rollouts.PreviousOf(ro, o)
 }
 
@@ -52,11 +54,7 @@ type rollbackWorld struct {
 func TestRollbackSimulator(t *testing.T) {
 	t.Parallel()
 	if *seed != 0 {
-		w := playRollback(*seed)
-		t.Log("\n" + strings.Join(w.trace, "\n"))
-		if w.broken != "" {
-			t.Fatal(w.broken)
-		}
+		replay(t, playRollback(*seed))
 		return
 	}
 	var mu sync.Mutex
@@ -80,14 +78,19 @@ func TestRollbackSimulator(t *testing.T) {
 	}
 }
 
-func playRollback(seed uint64) *rollbackWorld {
-	w := &rollbackWorld{hubs: []*hub{{name: "hub-a"}, {name: "hub-b"}}, simulation: &simulation{
-		rng: rand.New(rand.NewPCG(seed, 11)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+// newRollbackWorld returns a fleet without clusters. Streams of one seed differ.
+func newRollbackWorld(seed, stream uint64) *rollbackWorld {
+	return &rollbackWorld{hubs: []*hub{{name: "hub-a"}, {name: "hub-b"}}, simulation: &simulation{
+		rng: rand.New(rand.NewPCG(seed, stream)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		installs: []installs{{}}, fleet: []fleet{{}}, good: map[string]bool{},
-		agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{}, left: map[string]bool{},
-		lastRan: map[string]string{}, before: map[string]string{}, operator: "echo",
+		agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{}, left: map[string]bool{}, operator: "echo",
 		measurements: measurements{answers: map[string]measured{}, unobserved: map[string]bool{}},
 	}}
+}
+
+func playRollback(seed uint64) *rollbackWorld {
+	w := newRollbackWorld(seed, 11)
+	w.lastRan, w.simulation.before = map[string]string{}, map[string]string{}
 	w.disturbed = w.rng.IntN(2) == 0
 	for n := range 1 + w.rng.IntN(12) {
 		w.join(n)

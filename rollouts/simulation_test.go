@@ -40,6 +40,10 @@ type simulation struct {
 	disturbed bool
 	// good are releases that succeed everywhere, by hash.
 	good map[string]bool
+	// has are the versions on clusters, and refuses says which clusters cannot be taken over. Both are nil where
+	// nothing is taken over.
+	has     map[string]string
+	refuses map[string]bool
 	// operator is its name, and peer another one on the same clusters; nil if there
 	// is none.
 	operator string
@@ -255,6 +259,9 @@ func (sim *simulation) work(cluster string) {
 		if sim.good[i.Stamp.Hash] {
 			a.outcome, a.due = success, sim.now.Add(time.Duration(5+sim.rng.IntN(60))*time.Second)
 		}
+		if sim.isRefused(cluster, i) {
+			a.outcome = stall
+		}
 		return
 	}
 	if !a.due.IsZero() && !sim.now.Before(a.due) {
@@ -293,6 +300,7 @@ func (sim *simulation) report(cluster string, a *agent, i install) {
 		if sim.lastRan != nil {
 			sim.lastRan[cluster] = i.Stamp.Hash
 		}
+		sim.bring(cluster, i)
 		if anew {
 			e.succeededAt, e.succeededRV = sim.now, sim.present()[cluster].rv
 		}
@@ -307,7 +315,12 @@ func (sim *simulation) report(cluster string, a *agent, i install) {
 		sim.putInstall(cluster, func(i *install) { i.Ready = false })
 		sim.log("%s: is not Ready any more", cluster)
 	case stall, stallThenRecover:
-		sim.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = true, false })
+		sim.putInstall(cluster, func(i *install) {
+			i.Stalled, i.Ready = true, false
+			if sim.isRefused(cluster, *i) {
+				i.StalledReason = v1alpha1.ReasonNotAdoptable
+			}
+		})
 		e.released = true
 		sim.log("%s: stalled", cluster)
 		if a.outcome == stallThenRecover {

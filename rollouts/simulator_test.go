@@ -60,6 +60,15 @@ func playAll(t *testing.T, play func(seed uint64) string) {
 	}
 }
 
+// replay prints what happened in a world, which -seed names.
+func replay(t *testing.T, w *rollbackWorld) {
+	t.Helper()
+	t.Log("\n" + strings.Join(w.trace, "\n"))
+	if w.broken != "" {
+		t.Fatal(w.broken)
+	}
+}
+
 // TestSimulator plays random fleets, strategies, outcomes, crashes and old
 // caches against the planner, two hubs at a time, and checks after every step
 // what the design promises. A failure names its seed: run it again with

@@ -74,14 +74,16 @@ func (e expansion) of(n *yamlv3.Node) (extent, error) {
 // mayHaveAnchor looks for an ampersand where a value can begin. Without an anchor there is no alias, and parsing large
 // definitions twice takes time.
 func mayHaveAnchor(document []byte) bool {
-	for i, c := range document {
-		if c != '&' || i+1 == len(document) {
-			continue
-		}
+	for i := bytes.IndexByte(document, '&'); i >= 0 && i+1 < len(document); {
 		begins := i == 0 || !isWord(document[i-1]) && document[i-1] != '&'
 		if begins && bytes.IndexByte([]byte("& \t\r\n"), document[i+1]) < 0 {
 			return true
 		}
+		next := bytes.IndexByte(document[i+1:], '&')
+		if next < 0 {
+			return false
+		}
+		i += 1 + next
 	}
 	return false
 }
@@ -119,11 +121,8 @@ func checkSingle(document []byte) error {
 // isSingle finds out without a parser, for nearly all documents, that there is one only: its first line with content is
 // not indented and has a plain field or an element of a list, which end with the document, and no other one begins.
 func isSingle(document []byte) bool {
-	if bytes.ContainsAny(document, "\r\u0085\u2028\u2029") { // also break lines
-		return false
-	}
 	document = bytes.TrimLeft(document, "\n")
-	for _, sign := range []string{"\n---", "\n..."} {
+	for _, sign := range []string{"\r", "\u0085", "\u2028", "\u2029", "\n---", "\n..."} { // four also break lines
 		if bytes.Contains(document, []byte(sign)) {
 			return false
 		}

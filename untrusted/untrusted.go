@@ -138,19 +138,28 @@ func ToJSON(document []byte) ([]byte, error) {
 
 // Unmarshal decodes a YAML or JSON document, as sigs.k8s.io/yaml does it. It refuses what Object refuses. The error
 // wraps ErrRefused, or says what is wrong with the content.
-func Unmarshal(document []byte, into any) error {
-	if _, err := ToJSON(document); err != nil {
-		return err
-	}
-	return yaml.Unmarshal(document, into)
-}
+func Unmarshal(document []byte, into any) error { return unmarshal(document, into) }
 
 // UnmarshalStrict is Unmarshal, and refuses unknown fields.
 func UnmarshalStrict(document []byte, into any) error {
-	if _, err := ToJSON(document); err != nil {
+	return unmarshal(document, into, yaml.DisallowUnknownFields)
+}
+
+// unmarshal parses YAML once where the converted document has the types of into. Else the parser has to know those: a
+// number can be meant as text.
+func unmarshal(document []byte, into any, options ...yaml.JSONOpt) error {
+	converted, err := ToJSON(document)
+	if err != nil {
 		return err
 	}
-	return yaml.Unmarshal(document, into, yaml.DisallowUnknownFields)
+	decoder := json.NewDecoder(bytes.NewReader(converted))
+	for _, set := range options {
+		decoder = set(decoder)
+	}
+	if decoder.Decode(into) == nil {
+		return nil
+	}
+	return yaml.Unmarshal(document, into, options...)
 }
 
 // Values returns an upper bound of the number of keys and values of a document, with what its aliases stand for.

@@ -83,7 +83,8 @@ func confirmedLately() string {
 
 // confirmedAlone are the confirmed slices for which a single cluster may page at once. Where
 // enough clusters of the version, or operators of the cluster, are bad at this moment to be
-// blamed together, and some of them are not confirmed yet, it waits for them.
+// blamed together, and some of them are not confirmed yet, it waits for them. Where the version
+// has just changed, it waits for Guard slices.
 func confirmedAlone() string {
 	bad := func(matchers string) string {
 		return fmt.Sprintf("%s{%s%s}", series.SLIBadVersion, matchers, confirmedSLIs())
@@ -93,10 +94,23 @@ func confirmedAlone() string {
 	}
 	const released = `version!="",`
 	return fmt.Sprintf("\n    %[1]s\n    unless %[2]s (%[3]s >= %[4]s %[5]s and %[2]s %[6]s)\n    unless on (cluster) "+
-		"(%[7]s >= %[8]d and on (cluster) %[9]s)\n  ", confirmedLately(), on(releaseLabels),
+		"(%[7]s >= %[8]d and on (cluster) %[9]s)\n    unless %[10]s (%[11]s)\n  ", confirmedLately(), on(releaseLabels),
 		aggregate("count", releaseLabels, bad(released)), ofVersion, series.ReleaseBlame, unconfirmed(released),
 		aggregate("count", series.Cluster, aggregate("group", installLabels, bad(""))), clusterOperators,
-		unconfirmed(""))
+		unconfirmed(""), on(installLabels), changedVersion())
+}
+
+// changedVersion are the operators on clusters of which there are two versions in the long window of the fastest
+// tier: the one that ran when it began, and those of bad slices. A version that is new on a cluster is
+// being judged by the gates of its wave. If they find it bad, the page is about the release, and one that came
+// before, about the canary alone, would be a second incident. Where it was rolled back, one of the two scrapes of a
+// confirmed slice may be of the version before.
+func changedVersion() string {
+	const released = `{version!=""}`
+	long := duration(fastest().Long)
+	return fmt.Sprintf("%s > 1", aggregate("count", installLabels, aggregate("group", installLabels+", "+series.Version,
+		fmt.Sprintf("last_over_time(%s%s[%s]) or %s%s offset %s", series.SLIBadVersion, released, long,
+			series.OperatorInfo, released, long))))
 }
 
 // badOnMost are the bad slices of versions that are bad on most of their clusters, while

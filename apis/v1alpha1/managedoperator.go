@@ -685,6 +685,12 @@ type OperatorRecovery struct {
 	Revision int64 `json:"revision"`
 }
 
+// AdoptsFirst tells whether what others installed is still to be taken over, before the
+// target is rolled out.
+func (s *ManagedOperatorSpec) AdoptsFirst(status *ManagedOperatorStatus) bool {
+	return s.Adopt != nil && status.Adoption == nil
+}
+
 // AdoptionOutcome is the rollout that took over what others had installed.
 type AdoptionOutcome struct {
 	// +kubebuilder:validation:MaxLength=253

@@ -20,6 +20,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/blang/semver/v4"
 
@@ -205,6 +206,8 @@ type packageView struct {
 	*catalogs.Package
 	installed []catalogs.Installed // without the fresh install, the highest first
 	versions  map[string]semver.Version
+	// hops are those of OLM v1 in the channel that was compared last.
+	hops map[string]hop
 }
 
 func newPackageView(p *catalogs.Package, extra []catalogs.Installed) *packageView {
@@ -248,10 +251,6 @@ func (s *packageView) compareChannel(name string) (Channel, error) {
 	if err != nil {
 		return Channel{}, err
 	}
-	routes, err := s.Routes(name, s.installed...)
-	if err != nil {
-		return Channel{}, err
-	}
 	v0, err := olmv0.New(s.Package, name)
 	if err != nil {
 		return Channel{}, err
@@ -260,12 +259,25 @@ func (s *packageView) compareChannel(name string) (Channel, error) {
 	if err != nil {
 		return Channel{}, err
 	}
-	plan := newWalker(s, func(i catalogs.Installed) (string, error) { return plannedHop(routes, i, head) }, head)
 	starts := append([]catalogs.Installed{{}}, s.installed...)
 	walk0, walk1 := newWalker(s, v0.Next, head), newWalker(s, v1.Next, head)
-	for i, answer := range v0.NextOfEach(starts...) {
-		walk0.hops[starts[i].Name] = hop{answer.Next, answer.Err}
+	// OLM v0's resolver takes as long as everything else.
+	var resolver sync.WaitGroup
+	resolver.Go(func() {
+		for i, answer := range v0.NextOfEach(starts...) {
+			walk0.hops[starts[i].Name] = hop{answer.Next, answer.Err}
+		}
+	})
+	for _, i := range starts {
+		walk1.hop(i)
 	}
+	s.hops = walk1.hops
+	routes, err := s.Routes(name, s.installed...)
+	resolver.Wait()
+	if err != nil {
+		return Channel{}, err
+	}
+	plan := newWalker(s, func(i catalogs.Installed) (string, error) { return plannedHop(routes, i, head) }, head)
 	j := comparison{packageView: s, channel: c, head: head, v1: v1}
 	out := Channel{Name: c.Name, Head: head, Routes: make([]Route, len(starts))}
 	for n, i := range slices.Backward(starts) {

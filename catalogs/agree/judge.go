@@ -5,6 +5,7 @@ package agree
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -156,6 +157,10 @@ func (s *packageView) unpinnedRoutes(heads map[string]bool) ([]Route, error) {
 	}
 	walks := newWalker(s, v1.Next)
 	walks.heads = heads
+	if len(s.Channels) == 1 { // then to choose none is to choose that one
+		walks.hops = maps.Clone(s.hops)
+		maps.DeleteFunc(walks.hops, func(_ string, h hop) bool { return h.err != nil }) // which names the channel
+	}
 	starts := append([]catalogs.Installed{{}}, s.installed...)
 	out := make([]Route, len(starts))
 	for n, i := range slices.Backward(starts) {

@@ -24,14 +24,23 @@ import (
 )
 
 // Check checks a package without the content of its bundles. The error wraps catalogs.ErrInvalidPackage.
+//
+// opm keeps the rest of a channel for each of its entries while it follows the chain of replacements, which for the
+// largest channels takes gigabytes. So Package.Validate, which has the same rules, judges the chains, and opm gets
+// channels whose first entry skips all others. TestChains compares the rules.
 func Check(p *catalogs.Package) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
 	out := declcfg.DeclarativeConfig{Packages: []declcfg.Package{{Schema: declcfg.SchemaPackage, Name: p.Name,
 		DefaultChannel: p.DefaultChannel, Description: p.Description}}}
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
 		c := declcfg.Channel{Schema: declcfg.SchemaChannel, Package: p.Name, Name: name}
 		for _, e := range p.Channels[name].Entries {
-			c.Entries = append(c.Entries, declcfg.ChannelEntry{Name: e.Name, Replaces: e.Replaces, Skips: e.Skips,
-				SkipRange: e.SkipRange})
+			c.Entries = append(c.Entries, declcfg.ChannelEntry{Name: e.Name, SkipRange: e.SkipRange})
+		}
+		for _, e := range c.Entries[1:] {
+			c.Entries[0].Skips = append(c.Entries[0].Skips, e.Name)
 		}
 		out.Channels = append(out.Channels, c)
 	}

@@ -6,10 +6,13 @@ package opm_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/blang/semver/v4"
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/operator-framework/operator-registry/alpha/property"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -47,11 +50,13 @@ func TestCheck(t *testing.T) {
 		change func(*catalogs.Package)
 		says   string
 	}{
-		"a package":                {change: func(*catalogs.Package) {}},
-		"a name with dots":         {func(p *catalogs.Package) { p.Name = "echo.example.com" }, "invalid package name"},
-		"a name in capitals":       {func(p *catalogs.Package) { p.Name = "Echo" }, "invalid package name"},
-		"two heads":                {func(p *catalogs.Package) { p.Channels["a"].Entries[1].Replaces = "" }, "multiple channel heads"},
-		"a bundle in no channel":   {func(p *catalogs.Package) { p.Channels["a"].Entries = p.Channels["a"].Entries[1:] }, "not found"},
+		"a package":          {change: func(*catalogs.Package) {}},
+		"a name with dots":   {func(p *catalogs.Package) { p.Name = "echo.example.com" }, "invalid package name"},
+		"a name in capitals": {func(p *catalogs.Package) { p.Name = "Echo" }, "invalid package name"},
+		"two heads":          {func(p *catalogs.Package) { p.Channels["a"].Entries[1].Replaces = "" }, "has 2 heads"},
+		"a bundle in no channel": {func(p *catalogs.Package) {
+			p.Channels["a"].Entries = p.Channels["a"].Entries[1:]
+		}, "no channel"},
 		"a release in no name":     {func(p *catalogs.Package) { p.Bundles["echo.v1.0.0"].Release = "1" }, "normalized name"},
 		"a channel without a name": {func(p *catalogs.Package) { p.Channels[""] = p.Channels["a"] }, "channel with no name"},
 	} {
@@ -67,6 +72,63 @@ func TestCheck(t *testing.T) {
 			expect(t, opm.Check(p), tc.says)
 		})
 	}
+}
+
+// Package.Validate judges chains of replacements in place of opm, so it must refuse whatever opm refuses.
+func TestChains(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	accepted, refused := 0, 0
+	for range 5000 {
+		p := randomPackage(random)
+		whole := declcfg.DeclarativeConfig{Packages: []declcfg.Package{{Schema: declcfg.SchemaPackage, Name: p.Name,
+			DefaultChannel: p.DefaultChannel}}}
+		c := declcfg.Channel{Schema: declcfg.SchemaChannel, Package: p.Name, Name: p.DefaultChannel}
+		for _, e := range p.Channels[c.Name].Entries {
+			c.Entries = append(c.Entries, declcfg.ChannelEntry{Name: e.Name, Replaces: e.Replaces, Skips: e.Skips})
+			whole.Bundles = append(whole.Bundles, declcfg.Bundle{Schema: declcfg.SchemaBundle, Package: p.Name,
+				Name: e.Name, Image: "example.com/b",
+				Properties: []property.Property{property.MustBuildPackage(p.Name, p.Bundles[e.Name].Version.String())}})
+		}
+		whole.Channels = []declcfg.Channel{c}
+		_, theirs := declcfg.ConvertToModel(whole)
+		ours := opm.Check(p)
+		switch {
+		case ours == nil && theirs != nil:
+			t.Fatalf("opm refuses %+v: %v", c.Entries, theirs)
+		case ours == nil:
+			accepted++
+		case theirs != nil:
+			refused++
+		}
+	}
+	if accepted < 100 || refused < 100 {
+		t.Errorf("%d packages were accepted and %d refused, want at least 100 of both", accepted, refused)
+	}
+}
+
+// randomPackage has one channel, in which bundles replace and skip each other at random.
+func randomPackage(random *rand.Rand) *catalogs.Package {
+	name := func(i int) string { return fmt.Sprintf("echo.v1.%d.0", i) }
+	p := &catalogs.Package{Name: "echo", DefaultChannel: "a", Bundles: map[string]*catalogs.Bundle{}}
+	c := &catalogs.Channel{Name: "a"}
+	for i := range 1 + random.IntN(5) {
+		p.Bundles[name(i)] = &catalogs.Bundle{Name: name(i), Version: semver.MustParse(fmt.Sprintf("1.%d.0", i))}
+		e := catalogs.Entry{Name: name(i)}
+		switch random.IntN(4) {
+		case 0:
+			e.Replaces = name(random.IntN(6)) // perhaps one that is not there, or above
+		default:
+			if i > 0 {
+				e.Replaces = name(i - 1)
+			}
+		}
+		if random.IntN(3) == 0 {
+			e.Skips = []string{name(random.IntN(6))}
+		}
+		c.Entries = append(c.Entries, e)
+	}
+	p.Channels = map[string]*catalogs.Channel{c.Name: c}
+	return p
 }
 
 // expect compares an error with what it has to say; nothing means none.

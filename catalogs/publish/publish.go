@@ -169,7 +169,8 @@ func (p *publisher) read(ctx context.Context) error {
 	if p.repository, err = oci.Repository(p.in.Ref); err != nil {
 		return err
 	}
-	if p.packages, err = readValid(ctx, p.client, oci.Source{Directory: p.in.Dir}); err != nil {
+	if p.packages, err = readValid(ctx, p.client, oci.Source{Directory: p.in.Dir},
+		catalogs.ReadWithImages); err != nil {
 		return err
 	}
 	p.result.Packages = len(p.packages)
@@ -181,14 +182,22 @@ func (p *publisher) read(ctx context.Context) error {
 
 // CheckFolder reports why the catalog in a folder cannot be published anywhere: it is none, or opm refuses it.
 func CheckFolder(ctx context.Context, client *oci.Client, dir string) error {
-	_, err := readValid(ctx, client, oci.Source{Directory: dir})
+	_, err := readValid(ctx, client, oci.Source{Directory: dir}, catalogs.ReadEach)
 	return err
 }
 
-// readValid is readAll for what must be a catalog for other tools too. The error of what opm refuses wraps
+// eachReader is catalogs.ReadEach, or catalogs.ReadWithImages where the images of operators are needed: to find them
+// means to decode each ClusterServiceVersion.
+type eachReader func(catalogs.Files, func(pkg string, b *catalogs.Bundle) error) ([]*catalogs.Package, error)
+
+// readValid reads what must be a catalog for other tools too. The error of what opm refuses wraps
 // catalogs.ErrInvalidPackage.
-func readValid(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs.Package, error) {
-	packages, err := readChecked(ctx, client, s, opm.CheckBundle)
+func readValid(ctx context.Context, client *oci.Client, s oci.Source, read eachReader) ([]*catalogs.Package, error) {
+	files, err := open(ctx, client, s)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := read(files, opm.CheckBundle)
 	if err != nil {
 		return nil, err
 	}
@@ -205,21 +214,21 @@ func readValid(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalo
 	return packages, errors.Join(problems...)
 }
 
-func readAll(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs.Package, error) {
-	return readChecked(ctx, client, s, func(string, *catalogs.Bundle) error { return nil })
+func readGraphs(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs.Package, error) {
+	files, err := open(ctx, client, s)
+	if err != nil {
+		return nil, err
+	}
+	return catalogs.ReadGraphs(files)
 }
 
-func readChecked(ctx context.Context, client *oci.Client, s oci.Source,
-	check func(string, *catalogs.Bundle) error) ([]*catalogs.Package, error) {
+// open opens what a source holds now.
+func open(ctx context.Context, client *oci.Client, s oci.Source) (catalogs.Files, error) {
 	digest, err := client.Resolve(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	files, err := client.Open(ctx, s, digest)
-	if err != nil {
-		return nil, err
-	}
-	return catalogs.ReadWithImages(files, check)
+	return client.Open(ctx, s, digest)
 }
 
 // compare reads what the tag holds and finds what would be lost.
@@ -236,7 +245,7 @@ func (p *publisher) compare(ctx context.Context) error {
 		p.report(StageCompare, "%s is new", p.in.Ref)
 		return nil
 	}
-	p.before, err = readAll(ctx, p.client, oci.Source{Image: p.repository + "@" + held, Access: p.in.Access})
+	p.before, err = readGraphs(ctx, p.client, oci.Source{Image: p.repository + "@" + held, Access: p.in.Access})
 	switch {
 	case errors.Is(err, catalogs.ErrNotCatalog) || errors.Is(err, catalogs.ErrInvalidPackage):
 		if p.in.Force == "" {

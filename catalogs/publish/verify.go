@@ -161,7 +161,11 @@ func (v *verifier) catalog(ctx context.Context) (Check, error) {
 	c := Check{Name: "catalog"}
 	source := v.in.Source
 	source.Verification = oci.Verification{} // It is reported on by itself.
-	packages, err := readValid(ctx, v.client, source)
+	var read eachReader = catalogs.ReadWithImages
+	if v.image == "" { // there is no SBOM to compare them with
+		read = catalogs.ReadEach
+	}
+	packages, err := readValid(ctx, v.client, source, read)
 	if errors.Is(err, catalogs.ErrNotCatalog) || errors.Is(err, catalogs.ErrInvalidPackage) ||
 		errors.Is(err, oci.ErrDigestMismatch) {
 		c.Verdict, c.Text, c.Details = Failed, "it cannot be used", strings.Split(err.Error(), "\n")

@@ -68,9 +68,16 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 		return ctrl.Result{}, err
 	}
 	if finding := around.refuse(install); finding != nil {
+		if around.unknown != nil {
+			// The removal policy is carried out also where the hub removes the operator before it knows of it again.
+			if err := kit.AddFinalizer(ctx, r.Hub, install, v1alpha1.FinalizerAgent); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
 		install.Status = engines.StatusOfRefused(install, around.unknown, *finding)
 		return ctrl.Result{RequeueAfter: around.recheck}, nil
 	}
+	install.Spec.Admission = engines.AdmissionOf(install, around.kept)
 	observation, err := r.Engine.Observe(ctx, install)
 	switch {
 	case errors.Is(err, engines.ErrNotReady):
@@ -178,10 +185,18 @@ func (a around) refuse(install *v1alpha1.OperatorInstall) *engines.Finding {
 		return &engines.Finding{Reason: v1alpha1.ReasonFrozen, Message: a.frozen,
 			Problem: conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionStalled)}
 	case !isLeaving && veto.Covers(a.veto, install.Spec.Operator):
-		return &engines.Finding{Reason: v1alpha1.ReasonVetoed, Message: fmt.Sprintf(
-			"The change to %s does not begin: %s.", install.Spec.Admission.Release.Version, veto.Message(a.veto))}
+		return &engines.Finding{Reason: v1alpha1.ReasonVetoed, Message: fmt.Sprintf("%s does not begin: %s.",
+			changeText(install.Spec.Admission.Release), veto.Message(a.veto))}
 	}
 	return nil
+}
+
+// changeText names what an admission asks for.
+func changeText(r v1alpha1.Release) string {
+	if r.AsInstalled {
+		return "The take-over of what is installed"
+	}
+	return "The change to " + r.Version
 }
 
 // recordCorrection writes the record of a correction before fields are put back. An

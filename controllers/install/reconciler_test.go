@@ -25,15 +25,17 @@ import (
 
 // fakeEngine wants to serve and to approve, and reports what it is told.
 type fakeEngine struct {
-	report  engines.Report
-	applied []string
+	report    engines.Report
+	applied   []string
+	admission *v1alpha1.Admission // of the last plan
 }
 
 func (*fakeEngine) Observe(context.Context, *v1alpha1.OperatorInstall) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-func (e *fakeEngine) Plan(*v1alpha1.OperatorInstall, struct{}, time.Time) engines.Plan[string] {
+func (e *fakeEngine) Plan(install *v1alpha1.OperatorInstall, _ struct{}, _ time.Time) engines.Plan[string] {
+	e.admission = install.Spec.Admission
 	return engines.Plan[string]{Actions: []string{"serve", "approve"}, Report: e.report}
 }
 
@@ -67,15 +69,20 @@ func TestWhatHoldsUpAnInstall(t *testing.T) {
 		freeze  *v1alpha1.FleetFreeze
 		veto    *v1alpha1.ClusterVeto
 		leaving bool
+		// asInstalled says that what is installed is to be taken over.
+		asInstalled bool
 		// acted is what the hub says of the revision that the agent has acted on.
 		acted   int64
 		applied []string
 		want    string
+		says    string
 	}{
-		"nothing":                  {applied: both, want: "Progressing"},
-		"nothing, and it runs":     {report: engines.Report{Complete: true}, kept: begun, applied: both, want: "Succeeded"},
-		"a veto":                   {veto: refused, want: "Vetoed"},
-		"a veto of what has begun": {veto: refused, kept: begun, applied: both, want: "Progressing"},
+		"nothing":              {applied: both, want: "Progressing"},
+		"nothing, and it runs": {report: engines.Report{Complete: true}, kept: begun, applied: both, want: "Succeeded"},
+		"a veto":               {veto: refused, want: "Vetoed", says: "The change to 1.1.0 does not begin: "},
+		"a veto of a take-over": {veto: refused, asInstalled: true, want: "Vetoed",
+			says: "The take-over of what is installed does not begin: "},
+		"a veto of what has begun":                   {veto: refused, kept: begun, applied: both, want: "Progressing"},
 		"a veto, and the hub says that it has begun": {veto: refused, acted: 2, want: "Vetoed"},
 		"a freeze":                   {freeze: stop, want: "Frozen"},
 		"a freeze of what has begun": {report: installing, freeze: stop, kept: begun, applied: []string{"serve"}, want: "Frozen"},
@@ -87,6 +94,9 @@ func TestWhatHoldsUpAnInstall(t *testing.T) {
 			install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-a", Name: "echo",
 				Finalizers: []string{v1alpha1.FinalizerAgent}}}
 			install.Spec.Admission = admission.DeepCopy()
+			if test.asInstalled {
+				install.Spec.Admission.Release = v1alpha1.Release{AsInstalled: true}
+			}
 			install.Status.ObservedRevision = test.acted
 			scheme := runtime.NewScheme()
 			if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -119,6 +129,9 @@ func TestWhatHoldsUpAnInstall(t *testing.T) {
 			if ready.Reason != test.want || test.want == v1alpha1.ReasonFrozen &&
 				!strings.Contains(ready.Message, "the registry is hostile") {
 				t.Errorf("%s: %s, want %s", ready.Reason, ready.Message, test.want)
+			}
+			if !strings.HasPrefix(ready.Message, test.says) {
+				t.Errorf("says %q, and not %q", ready.Message, test.says)
 			}
 			if install.Status.Correction != nil || len(recorder.Events) > 0 {
 				t.Errorf("it says that something was put back: %+v", install.Status.Correction)
@@ -200,5 +213,46 @@ func TestAFreezeKeepsWhatNeedsAPerson(t *testing.T) {
 		if is := conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionStalled); is != was {
 			t.Errorf("Stalled was %t and is %t", was, is)
 		}
+	}
+}
+
+// TestGivenBackBeforeItIsRecovered: a hub that was lost removes an operator before it knows the cluster's admission
+// again. The agent keeps the OperatorInstall until it has given back what was adopted, by what the cluster keeps.
+func TestGivenBackBeforeItIsRecovered(t *testing.T) {
+	for policy, want := range map[v1alpha1.RemovalPolicy]*v1alpha1.Admission{
+		v1alpha1.RemovalRestore: &admission, v1alpha1.RemovalUninstall: nil, v1alpha1.RemovalOrphan: nil} {
+		t.Run(string(policy), func(t *testing.T) {
+			install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "echo"}}
+			install.Spec.RemovalPolicy = policy
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(install).WithObjects(install).
+				Build()
+			engine := &fakeEngine{}
+			r := &Reconciler[struct{}, string]{Hub: hub, Engine: engine, Now: time.Now,
+				Kept: func(context.Context, v1alpha1.OperatorReference) (*engines.Kept, error) { return begun, nil }}
+			reconcile := func() {
+				t.Helper()
+				if err := hub.Get(t.Context(), client.ObjectKeyFromObject(install), install); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.Reconcile(t.Context(), install); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reconcile()
+			if len(engine.applied) > 0 {
+				t.Errorf("acts on what is not admitted: %v", engine.applied)
+			}
+			if err := hub.Delete(t.Context(), install); err != nil {
+				t.Fatal(err)
+			}
+			reconcile()
+			if diff := cmp.Diff(want, engine.admission); diff != "" || len(engine.applied) == 0 {
+				t.Errorf("acts %t, by this admission (-want +got):\n%s", len(engine.applied) > 0, diff)
+			}
+		})
 	}
 }

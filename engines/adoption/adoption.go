@@ -128,10 +128,10 @@ func Judge(in Input) Verdict {
 			"The report of the cluster says nothing of it.")}
 	}
 	var all []Finding
-	for _, judge := range []func(subject) []Finding{
-		subject.deleting, subject.twins, subject.group, subject.meetings, subject.csvState, subject.plans,
-		subject.catalog, subject.gitOps, subject.shared, subject.dependencies, subject.config, subject.changed,
-		subject.source, subject.subscription, subject.refusal, subject.truncated,
+	for _, judge := range []func(subject) []Finding{ // causes before what follows from them
+		subject.deleting, subject.twins, subject.group, subject.meetings, subject.definitions, subject.csvState,
+		subject.plans, subject.catalog, subject.gitOps, subject.shared, subject.dependencies, subject.config,
+		subject.changed, subject.source, subject.subscription, subject.refusal, subject.truncated,
 	} {
 		all = append(all, judge(s)...)
 	}
@@ -230,7 +230,7 @@ func (s subject) eligible() Finding {
 	version := VersionOf(s.Found)
 	text := fmt.Sprintf("It runs version %s", version)
 	if p := s.knownPackage(); p != nil {
-		text += fmt.Sprintf(", which OperatorCatalog %s has", p.Catalog)
+		text += fmt.Sprintf(", which %s has", p.catalogText())
 	}
 	return Finding{Class: Eligible, Reason: "Eligible", Message: text + ". Nothing stands in the way of a take-over."}
 }

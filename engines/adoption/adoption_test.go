@@ -208,6 +208,9 @@ func TestSituations(t *testing.T) {
 		"CSV replaced and not gone": {func(s *situation) {
 			s.found.Others = []v1alpha1.FoundVersion{{Name: "echo-operator.v0.9.0", Phase: "Replacing"}}
 		}, adoption.Unknown, "UnderWay", "echo-operator.v0.9.0 of the same upgrade is still there"},
+		"CSV replaced and kept by a finalizer": {func(s *situation) {
+			s.found.Others = []v1alpha1.FoundVersion{{Name: "echo-operator.v0.9.0", Phase: "Deleting"}}
+		}, adoption.Unknown, "UnderWay", "its metadata.finalizers say what keeps it"},
 		"CSV and Subscription deleted": {func(s *situation) {
 			s.sub.Deleting, s.sub.Finalizers = true, []string{"example.com/keep"}
 		}, adoption.Conflict, "Deleting", "waits for the finalizer example.com/keep"},
@@ -215,6 +218,8 @@ func TestSituations(t *testing.T) {
 			s.found.CSV, s.sub.InstalledCSV, s.sub.NotResolved = nil, "", "no operators found in package echo-operator."
 		}, adoption.NeedsDecision, "NotInstalled",
 			"has installed nothing: no operators found in package echo-operator."},
+		"Subscription that was just made": {func(s *situation) { s.found.CSV, s.sub.InstalledCSV = nil, "" },
+			adoption.Unknown, "UnderWay", "Subscription echo/echo has installed nothing yet: OLM is at work"},
 		"Subscription whose CSV was deleted": {func(s *situation) { s.found.CSV = nil }, adoption.NeedsDecision,
 			"NotInstalled", "The CSV echo-operator.v1.0.0 that Subscription echo/echo has installed was deleted"},
 		"CSV without a Subscription, in the catalog": {func(s *situation) { s.found.Subscription = nil },
@@ -259,6 +264,9 @@ func TestSituations(t *testing.T) {
 			"Eligible", "finalizer example.com/keep"},
 		"a definition is missing": {func(s *situation) { s.csv.Missing = []string{"echoservers.example.com"} },
 			adoption.NeedsDecision, "DefinitionMissing", ""},
+		"and the CSV has failed because of that": {func(s *situation) {
+			s.csv.Missing, s.csv.Phase = []string{"echoservers.example.com"}, "Failed"
+		}, adoption.NeedsDecision, "DefinitionMissing", "Create the definitions again"},
 		"Deployment scaled by hand": {func(s *situation) { s.csv.Deployments[0].Replicas = 3 }, adoption.Eligible,
 			"Eligible", "scaled to 3, and the bundle asks for 1"},
 		"Deployment scaled to zero": {func(s *situation) { s.csv.Deployments[0].Replicas = 0 }, adoption.NeedsDecision,
@@ -317,12 +325,28 @@ func TestSituations(t *testing.T) {
 			if !strings.Contains(text.String(), test.contains) {
 				t.Errorf("findings do not contain %q:\n%s", test.contains, text.String())
 			}
+			checkAdmitted(t, test.change)
 			if !slices.IsSortedFunc(v.Findings, func(a, b adoption.Finding) int {
 				return slices.Index(adoption.Classes(), a.Class) - slices.Index(adoption.Classes(), b.Class)
 			}) {
 				t.Errorf("findings are not in the order of their classes: %+v", v.Findings)
 			}
 		})
+	}
+}
+
+// checkAdmitted checks that what is read from an image or a directory is not called an OperatorCatalog.
+func checkAdmitted(t *testing.T, change func(*situation)) {
+	t.Helper()
+	s := newSituation()
+	change(s)
+	for i := range s.Known.Packages {
+		s.Known.Packages[i].Admitted = true
+	}
+	for _, f := range s.judge().Findings {
+		if text := f.Message + " " + strings.Join(f.Choices, " "); strings.Contains(text, "OperatorCatalog team/") {
+			t.Errorf("a catalog of an admission is called an OperatorCatalog: %s", text)
+		}
 	}
 }
 

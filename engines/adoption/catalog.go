@@ -16,11 +16,13 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// Package is a package of an OperatorCatalog.
+// Package is a package of a catalog.
 type Package struct {
-	// Catalog is the OperatorCatalog, as namespace/name.
+	// Catalog is the OperatorCatalog, as namespace/name; that of an admission is known by its image or directory.
 	Catalog string
-	Name    string
+	// Admitted says that it is the package of an admission, and that no other one is known.
+	Admitted bool
+	Name     string
 	// Channels in name order, with the version at the head of each.
 	Channels []Channel
 	// Bundles are versions of the package; Complete says that these are all.
@@ -56,6 +58,14 @@ func SummaryOf(c *v1alpha1.OperatorCatalog) []Package {
 		out = append(out, one)
 	}
 	return out
+}
+
+// catalogText names the catalog in messages.
+func (p Package) catalogText() string {
+	if p.Admitted {
+		return "the catalog " + p.Catalog
+	}
+	return "OperatorCatalog " + p.Catalog
 }
 
 // Of returns a package of a catalog that was read.
@@ -183,8 +193,8 @@ func (s subject) catalog() []Finding {
 	if b, ok := p.bundle(s.csv.Name); ok {
 		if b.Blocked != "" {
 			found = append(found, Finding{Class: Eligible, Reason: "VersionBlocked", Message: fmt.Sprintf(
-				"Version %s is blocked in OperatorCatalog %s: %s. It can be taken over, and should be upgraded then.",
-				b.Version, p.Catalog, trimEnd(b.Blocked))})
+				"Version %s is blocked in %s: %s. It can be taken over, and should be upgraded then.",
+				b.Version, p.catalogText(), trimEnd(b.Blocked))})
 		}
 		return found
 	}
@@ -212,7 +222,7 @@ const ReasonPackageNotInCatalog = "PackageNotInCatalog"
 
 func (s subject) noPackage() []Finding {
 	if other := s.renamed(); other != "" {
-		return one(NeedsDecision, "PackageRenamed", fmt.Sprintf("No OperatorCatalog has package %s. %s", s.pkg, other),
+		return one(NeedsDecision, "PackageRenamed", s.lacksPackage()+" "+other,
 			"Set spec.package of the ManagedOperator to the name that the cluster has, and publish the versions under "+
 				"it.",
 			leave)
@@ -220,9 +230,20 @@ func (s subject) noPackage() []Finding {
 	if len(s.Known.NotRead) > 0 {
 		return s.notRead()
 	}
-	return one(NeedsDecision, ReasonPackageNotInCatalog, fmt.Sprintf("No OperatorCatalog has package %s.", s.pkg),
+	return one(NeedsDecision, ReasonPackageNotInCatalog, s.lacksPackage(),
 		fmt.Sprintf("Import the package into a catalog of yours, and publish that: `bellwether catalog init ./ladders "+
 			"--package %s --from %s`.", argument(s.pkg, "PACKAGE"), argument(s.image(), "CATALOG")), leave)
+}
+
+// lacksPackage says that no catalog has the package, or that the admission is to another one.
+func (s subject) lacksPackage() string {
+	for _, p := range s.Known.Packages {
+		if p.Admitted {
+			return fmt.Sprintf("It is package %s, and the cluster is admitted to package %s of %s.", s.pkg, p.Name,
+				p.catalogText())
+		}
+	}
+	return fmt.Sprintf("No OperatorCatalog has package %s.", s.pkg)
 }
 
 // plain is what can be an argument in a command that people copy, whoever wrote it.
@@ -255,7 +276,7 @@ func (s subject) renamed() string {
 	}
 	for _, p := range s.Known.Packages {
 		if _, ok := p.bundle(s.csv.Name); ok {
-			return fmt.Sprintf("Package %s in OperatorCatalog %s has the bundle %s.", p.Name, p.Catalog, s.csv.Name)
+			return fmt.Sprintf("Package %s in %s has the bundle %s.", p.Name, p.catalogText(), s.csv.Name)
 		}
 	}
 	for _, o := range s.Known.Operators {
@@ -283,8 +304,7 @@ func (s subject) noChannel(p *Package) Finding {
 		names[i] = fmt.Sprintf("%s (%s)", c.Name, c.Head)
 	}
 	return Finding{Class: NeedsDecision, Reason: "ChannelNotInCatalog", Message: fmt.Sprintf(
-		"It follows channel %s, which package %s in OperatorCatalog %s does not have.", s.sub.Channel, p.Name,
-		p.Catalog),
+		"It follows channel %s, which package %s in %s does not have.", s.sub.Channel, p.Name, p.catalogText()),
 		Choices: []string{accepting(ChannelNotInCatalog, "it follows the channel of the ManagedOperator then. The "+
 			"package has "+phrase.First(names, 5)+"."),
 			"Add the channel to the ladder file of the package, and publish the catalog."}}
@@ -297,21 +317,22 @@ func (s subject) noVersion(p *Package) []Finding {
 	same := slices.IndexFunc(p.Bundles, func(b Bundle) bool { return b.Version == version })
 	switch {
 	case same >= 0:
-		return one(NeedsDecision, "OtherBundle", fmt.Sprintf("OperatorCatalog %s has version %s as bundle %s, and the "+
-			"cluster runs %s: to OLM these are two versions.", p.Catalog, version, p.Bundles[same].Name, s.csv.Name),
+		return one(NeedsDecision, "OtherBundle", fmt.Sprintf("%s has version %s as bundle %s, and the "+
+			"cluster runs %s: to OLM these are two versions.", upper(p.catalogText()), version, p.Bundles[same].Name,
+			s.csv.Name),
 			add, leave)
 	case p.isNewer(version):
 		return one(NeedsDecision, "NewerThanCatalog", fmt.Sprintf("It runs version %s, which is newer than every "+
-			"version of package %s in OperatorCatalog %s.", version, p.Name, p.Catalog), add,
+			"version of package %s in %s.", version, p.Name, p.catalogText()), add,
 			"Wait until the catalog has it. Nothing goes back to an older version by a take-over.")
 	case p.Complete:
 		return one(NeedsDecision, "VersionNotInCatalog", fmt.Sprintf("It runs version %s, which package %s in "+
-			"OperatorCatalog %s does not have.", version, p.Name, p.Catalog), add,
+			"%s does not have.", version, p.Name, p.catalogText()), add,
 			"Upgrade it to a version that the catalog has with the means that installed it, and scan again.", leave)
 	case slices.ContainsFunc(p.Channels, func(c Channel) bool { return c.Head == version }):
 		return nil
 	}
 	return one(Unknown, "VersionsNotRead", fmt.Sprintf("It runs version %s. It is not known whether package %s in "+
-		"OperatorCatalog %s has it.", version, p.Name, p.Catalog), "Make it possible to read the catalog from where "+
+		"%s has it.", version, p.Name, p.catalogText()), "Make it possible to read the catalog from where "+
 		"you are, and scan again.")
 }

@@ -19,6 +19,7 @@ const (
 	csvSucceeded = "Succeeded"
 	csvFailed    = "Failed"
 	csvReplacing = "Replacing"
+	csvDeleting  = "Deleting"
 
 	planRequiresApproval = "RequiresApproval"
 	planFailed           = "Failed"
@@ -52,6 +53,16 @@ func waits(finalizers []string) string {
 	return "waits for the finalizer " + phrase.First(finalizers, 3)
 }
 
+// definitions is about those that the operator owns.
+func (s subject) definitions() []Finding {
+	if s.csv == nil || len(s.csv.Missing) == 0 {
+		return nil
+	}
+	return one(NeedsDecision, "DefinitionMissing", fmt.Sprintf("%s owns %s, which the cluster does not have.",
+		s.csvName(), phrase.First(s.csv.Missing, 3)),
+		"Create the definitions again from the bundle, and scan again.", leave)
+}
+
 // csvState judges whether the operator is installed, and works.
 func (s subject) csvState() []Finding {
 	switch {
@@ -74,6 +85,9 @@ func (s subject) csvState() []Finding {
 		return s.underWay(text)
 	case len(s.Found.Others) > 0:
 		other := s.Found.Others[0]
+		if other.Phase == csvDeleting {
+			return s.replaced(other)
+		}
 		return s.underWay(fmt.Sprintf("ClusterServiceVersion %s/%s of the same upgrade is still there, in phase %s",
 			s.Found.Namespace, other.Name, orUnknown(other.Phase)))
 	}
@@ -99,6 +113,14 @@ func (s subject) underWay(text string) []Finding {
 		"Scan again in some minutes. If it stays like this, find out why OLM does not finish.")
 }
 
+// replaced is about the CSV of an earlier version, which OLM has deleted and which is still there.
+func (s subject) replaced(before v1alpha1.FoundVersion) []Finding {
+	return one(Unknown, "UnderWay", fmt.Sprintf("ClusterServiceVersion %s/%s was replaced, and OLM is deleting it. "+
+		"The operator can be judged when it is gone.", s.Found.Namespace, before.Name),
+		"Scan again in some minutes. If it is still there, its metadata.finalizers say what keeps it: see to it that "+
+			"whoever set the finalizer takes it away.")
+}
+
 func (s subject) noCSV() []Finding {
 	if s.sub == nil {
 		return nil
@@ -109,6 +131,8 @@ func (s subject) noCSV() []Finding {
 		what = fmt.Sprintf("The CSV %s that %s has installed was deleted", s.sub.InstalledCSV, s.name())
 	case s.sub.NotResolved != "":
 		what += ": " + trimEnd(s.sub.NotResolved)
+	default: // it was made a moment ago, or waits for the approval of its InstallPlan
+		return s.underWay(what + " yet")
 	}
 	return one(NeedsDecision, "NotInstalled", what+".",
 		"If nobody needs it, delete the Subscription. A ManagedOperator can install the operator then.",
@@ -286,11 +310,6 @@ func (s subject) changed() []Finding {
 			phrase.First(s.csv.EditedBy, 3)), Choices: []string{
 			accepting(CSVEdited, "it is taken over as it is. Put what was edited into install settings, or into a "+
 				"version of your own, before the first upgrade."), leave}})
-	}
-	if len(s.csv.Missing) > 0 {
-		found = append(found, Finding{Class: NeedsDecision, Reason: "DefinitionMissing", Message: fmt.Sprintf(
-			"%s owns %s, which the cluster does not have.", s.csvName(), phrase.First(s.csv.Missing, 3)),
-			Choices: []string{"Create the definitions again from the bundle, and scan again.", leave}})
 	}
 	for _, d := range s.csv.Deployments {
 		found = append(found, s.deployment(d)...)

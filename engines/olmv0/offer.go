@@ -263,6 +263,7 @@ func describe(offer *plan.Offer, pkg *catalogs.Package, r request) {
 	}
 	if adopts(r.Release) {
 		known := adoption.Of(cmp.Or(r.Release.Catalog.Source.Image, r.Release.Catalog.Source.Directory), pkg)
+		known.Admitted = true
 		offer.Package = &known
 	}
 }

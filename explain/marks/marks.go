@@ -40,15 +40,18 @@ const (
 // All are the marks in the order in which they are shown.
 func All() []Mark { return []Mark{Stale, Drifted, Vetoed, Paused, Frozen, Update} }
 
-// ErrUnknown is the error for a word that is no mark.
+// OfClusters are the marks that a cluster or a rollout can have: all but Update.
+func OfClusters() []Mark { return slices.DeleteFunc(All(), func(m Mark) bool { return m == Update }) }
+
+// ErrUnknown is the error for a word that is no mark, or none of those that are possible.
 var ErrUnknown = errors.New("unknown state")
 
-// Parse returns the marks that words stand for. The error lists those that there are.
-func Parse(words []string) ([]Mark, error) {
+// Parse returns the marks that words stand for. Possible are the marks that can be meant.
+func Parse(words []string, possible []Mark) ([]Mark, error) {
 	var out []Mark
 	for _, word := range words {
 		m := Mark(strings.ToLower(strings.TrimSpace(word)))
-		if !slices.Contains(All(), m) {
+		if !slices.Contains(possible, m) {
 			return nil, fmt.Errorf("%w %q", ErrUnknown, word)
 		}
 		out = append(out, m)
@@ -56,10 +59,10 @@ func Parse(words []string) ([]Mark, error) {
 	return out, nil
 }
 
-// Words are the marks as text.
-func Words() []string {
+// Words are marks as text.
+func Words(list []Mark) []string {
 	var out []string
-	for _, m := range All() {
+	for _, m := range list {
 		out = append(out, string(m))
 	}
 	return out

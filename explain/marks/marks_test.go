@@ -89,11 +89,11 @@ func TestStates(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("marks of clusters (-want +got):\n%s", diff)
 	}
-	found, err := marks.Parse([]string{"Stale", " frozen"})
+	found, err := marks.Parse([]string{"Stale", " frozen"}, marks.All())
 	if diff := cmp.Diff([]marks.Mark{marks.Stale, marks.Frozen}, found); diff != "" || err != nil {
 		t.Errorf("%v, marks (-want +got):\n%s", err, diff)
 	}
-	if _, err := marks.Parse([]string{"stale", "old"}); !errors.Is(err, marks.ErrUnknown) {
+	if _, err := marks.Parse([]string{"stale", "old"}, marks.All()); !errors.Is(err, marks.ErrUnknown) {
 		t.Errorf("a mark that is none gives %v", err)
 	}
 	for name, c := range map[string]struct {

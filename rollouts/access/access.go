@@ -75,6 +75,20 @@ func Decide(all []v1alpha1.FleetAccess, namespace string, release v1alpha1.Relea
 	return d
 }
 
+// ReleaseOf is the release of a ManagedOperator, before a rollout makes one, as far as Decide reads it. Catalog is the
+// one that it names.
+func ReleaseOf(o *v1alpha1.ManagedOperator, catalog *v1alpha1.OperatorCatalog) v1alpha1.Release {
+	release := v1alpha1.Release{Package: o.Spec.Package, Install: o.Spec.Install.InstallSettings,
+		Catalog: v1alpha1.CatalogPin{Source: catalog.Spec.Source}}
+	if catalog.Status.Source != nil {
+		release.Catalog.Source = *catalog.Status.Source
+	}
+	if v := catalog.Spec.Verification; v != nil {
+		release.Catalog.PublicKeys = v.PublicKeys
+	}
+	return release
+}
+
 // check is one thing that a rule has to permit, and what to say of the rules of which
 // none does.
 type check struct {

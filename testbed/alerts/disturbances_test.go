@@ -1,12 +1,11 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build long
-
 package alerts
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
@@ -71,33 +70,12 @@ var disturbances = map[string]scenario{
 		})},
 		alerts: map[alert]float64{ofRelease("", "csv", "page"): 1},
 	},
-	"3 of 20 clusters with all of their 60 operators are broken": {
-		set: &onlyCSV, fleet: fleet{minutes: 150, installs: onAll(20, 60, 3, span{60, 110})},
-		alerts: map[alert]float64{ofCluster("c0"): 1, ofCluster("c1"): 1, ofCluster("c2"): 1},
-	},
-	"budgets that a release spent": {
-		fleet: fleet{minutes: 800, installs: clusters(5, func(_ int, in *install) {
-			in.bad = failing("csv", span{60, 180})
-		})},
-		alerts: map[alert]float64{ofRelease("1.0.0", "csv", "page"): 1},
-	},
-	"budgets that a broken cluster spent": {
-		set: &onlyCSV, fleet: fleet{minutes: 800, installs: onAll(1, 6, 1, span{60, 180})},
-		alerts: map[alert]float64{ofCluster("c0"): 1},
-	},
 	"a budget that is spent, and fails again": {
-		fleet: fleet{minutes: 1300, installs: clusters(1, func(_ int, in *install) {
+		fleet: fleet{minutes: 1120, installs: clusters(1, func(_ int, in *install) {
 			in.bad = failing("csv", span{60, 120}, span{700, 710})
 		})},
-		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 2, ofInstallOf("c0", "csv", "ticket"): 1,
-			ofBudget("c0", "csv"): 1},
-		open: []alert{ofBudget("c0", "csv")},
-	},
-	"a budget that is spent slowly": {
-		fleet: fleet{minutes: 1000, installs: clusters(1, func(_ int, in *install) {
-			in.bad = failing("csv", append(every(20, 60, 61), every(12, 60, 612)...)...)
-		})},
-		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1, ofBudget("c0", "csv"): 1},
+		// The second outage pages at its second bad scrape, before the ticket about the day's burn rate would begin.
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 2, ofBudget("c0", "csv"): 1},
 		open:   []alert{ofBudget("c0", "csv")},
 	},
 	"clusters recover one after the other": {
@@ -117,7 +95,9 @@ var disturbances = map[string]scenario{
 				in.bad = failing("csv", span{60, 120})
 			}
 		})},
-		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1},
+		// The budget of a month is 43 minutes. That it is spent is a ticket 6 hours after the page.
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1, ofBudget("c0", "csv"): 1},
+		open:   []alert{ofBudget("c0", "csv")},
 	},
 	"gaps in scraping": {
 		fleet: fleet{minutes: 600, installs: clusters(3, func(i int, in *install) {
@@ -168,29 +148,24 @@ var disturbances = map[string]scenario{
 		fleet:  fleet{minutes: 180, hubDark: []span{{60, 120}}, installs: clusters(3, nil)},
 		alerts: map[alert]float64{hubDown: 1},
 	},
-	"the hub is lost for more than a day": {
-		fleet:  fleet{minutes: 1620, hubDark: []span{{60, 1620}}, installs: clusters(1, nil)},
-		alerts: map[alert]float64{hubDown: 1},
-		open:   []alert{hubDown},
-	},
 	"a Prometheus that never scraped the hub": {
 		fleet: fleet{minutes: 120, hubDark: []span{{0, 120}}, installs: clusters(3, nil)},
-	},
-	"a slow burn becomes fast": {
-		fleet: fleet{minutes: 1500, installs: clusters(3, func(i int, in *install) {
-			if i == 0 {
-				in.bad = failing("csv", append(every(250, 60, 1260), span{1300, 1320})...)
-			}
-		})},
-		alerts: map[alert]float64{ofInstallOf("c0", "csv", "ticket"): 1, ofInstallOf("c0", "csv", "page"): 1},
 	},
 }
 
 // TestDisturbances counts, over whole runs, how often each alert begins to fire.
-func TestDisturbances(t *testing.T) { play(t, disturbances, slo.Whole) }
+func TestDisturbances(t *testing.T) { play(t, withOnlyCSV(disturbances), slo.Whole) }
 
-// TestAllInParts expects the same of both parts of the rules.
-func TestAllInParts(t *testing.T) {
-	play(t, scenarios, inParts...)
-	play(t, disturbances, inParts...)
+// withOnlyCSV leaves out the series and the objectives of the other SLIs, which are good in all of them: that takes a
+// third of the time.
+func withOnlyCSV(all map[string]scenario) map[string]scenario {
+	out := map[string]scenario{}
+	for name, s := range all {
+		s.set, s.fleet.installs = &onlyCSV, slices.Clone(s.fleet.installs)
+		for i := range s.fleet.installs {
+			s.fleet.installs[i].onlyCSV = true
+		}
+		out[name] = s
+	}
+	return out
 }

@@ -4,6 +4,9 @@
 package alerts
 
 import (
+	"maps"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
@@ -43,6 +46,106 @@ func (c canary) fleet() fleet {
 		}
 	})
 	return out
+}
+
+// scenario has each of the alerts begin once.
+func (c canary) scenario(alerts ...alert) scenario {
+	s := scenario{set: &onlyCSV, alerts: map[alert]float64{}, fleet: c.fleet()}
+	for _, a := range alerts {
+		s.alerts[a] = 1
+	}
+	return s
+}
+
+// with has an alert fire at the end.
+func (s scenario) with(open alert) scenario {
+	s.open = append(s.open, open)
+	return s
+}
+
+var (
+	// ofFailedWave is the page about a wave that was judged failed, and ofCanary the one about the SLI of its version.
+	// Both are of one incident.
+	ofFailedWave = ofRelease("2.0.0", "", "page")
+	ofCanary     = ofRelease("2.0.0", "csv", "page")
+	// ofFirst is the page about the canary alone, which is an incident of its own.
+	ofFirst = ofInstallOf("c0", "csv", "page")
+)
+
+// failedWaves are canaries. What has a verdict is one incident, and never one more about the canary alone.
+var failedWaves = map[string]scenario{
+	// The second bad slice is confirmed, which is enough for the page about the SLI.
+	"a canary that is rolled back after two bad minutes": canary{back: 63, bad: []span{{61, 63}}, judged: 62}.
+		scenario(ofFailedWave, ofCanary),
+	// By the time that the verdict is known, no cluster runs the version, and no slice is bad.
+	"a verdict that is scraped after the rollback": canary{back: 63, bad: []span{{61, 63}}, judged: 64}.
+		scenario(ofFailedWave),
+	"a canary that is bad for a slice after the rollback, too": canary{back: 63, bad: []span{{61, 64}}, judged: 62}.
+		scenario(ofFailedWave, ofCanary),
+	// The two bad scrapes are of two versions.
+	"a canary that is bad before and after the rollback": canary{back: 63, bad: []span{{62, 64}}, judged: 64}.
+		scenario(ofFailedWave),
+	// A version that is new on a cluster pages for it after three slices, and not after two scrapes: see 0086.
+	"two bad minutes without a verdict":                    canary{back: 63, bad: []span{{61, 63}}}.scenario(),
+	"three bad minutes without a verdict":                  canary{bad: []span{{61, 64}}}.scenario(ofFirst),
+	"two bad minutes, more than an hour after the upgrade": canary{bad: []span{{122, 124}}}.scenario(ofFirst),
+	"a verdict without a bad minute":                       canary{back: 63, judged: 62}.scenario(),
+	"a bad minute long after the verdict, where 2.0.0 stayed": canary{bad: []span{{110, 111}}, judged: 62}.
+		scenario(),
+	"a canary that stays bad": canary{bad: []span{{61, 100}}, judged: 62}.
+		scenario(ofFailedWave, ofCanary).with(ofCanary),
+	// The page about the SLI ends some minutes after minute 63. The one about the wave goes on, and the incident with it.
+	"a canary that is bad now and then": canary{bad: []span{{61, 63}, {70, 71}, {78, 79}}, judged: 62}.
+		scenario(ofFailedWave, ofCanary),
+}
+
+// incidents counts how often a page begins for which Alertmanager has no group yet: that is a notification, and an
+// incident of its own. The labels are those by which the guide groups alerts.
+func incidents(minutes int, want float64) testExpr {
+	const group = "group by (alertname, scope, operator_namespace, operator, cluster, version, recovered_clusters) " +
+		`(ALERTS{alertstate="firing",severity="page"}`
+	out := testExpr{At: strconv.Itoa(minutes-1) + "m", Expr: "sum(count_over_time((" + group + ") unless " + group +
+		" offset 1m))[" + strconv.Itoa(minutes) + "m:1m]))"}
+	if want > 0 {
+		out.Samples = []testSample{{"{}", want}}
+	}
+	return out
+}
+
+// ofOneIncident also expects that all pages of a story are one incident.
+func (s scenario) ofOneIncident(name string) testCase {
+	out := s.test(name)
+	out.Exprs = append(out.Exprs, incidents(s.fleet.minutes, min(1, float64(len(s.alerts)))))
+	return out
+}
+
+// TestFailedWaves plays canaries, most of whose waves were judged failed.
+func TestFailedWaves(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(failedWaves)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, onlyCSV, failedWaves[name].ofOneIncident(name))
+		})
+	}
+}
+
+// TestMutantsOfFailedWaves makes mistakes in what has a canary wait for the verdict, one at a time.
+func TestMutantsOfFailedWaves(t *testing.T) {
+	for name, m := range map[string]struct{ from, to, story string }{
+		"the version before": {` or bellwether_operator_info{version!=""} offset 1h`, "",
+			"a verdict that is scraped after the rollback"},
+		"versions of bad slices": {`last_over_time(bellwether:sli_bad_version:slice{version!=""}[1h])`,
+			`last_over_time(bellwether:sli_bad_version:slice{version!=""}[1m])`,
+			"a canary that is bad before and after the rollback"},
+		"two versions": {"offset 1h)) > 1", "offset 1h)) > 0", "two bad minutes, more than an hour after the upgrade"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if playParts(t, onlyCSV, []slo.Part{slo.Whole}, m.from, m.to, failedWaves[m.story].ofOneIncident(m.story)) == nil {
+				t.Errorf("%q passes with %q for %q", m.story, m.to, m.from)
+			}
+		})
+	}
 }
 
 // TestFailedWaveEnds looks when the page ends: soon after a rollback, and later where the version stays. One slice is

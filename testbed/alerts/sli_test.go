@@ -64,6 +64,14 @@ func run(t *testing.T, set slo.Set, cases ...testCase) {
 // runParts plays cases through parts of the rules of a set, each in a file of its own.
 func runParts(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 	t.Helper()
+	if err := playParts(t, set, parts, "", "", cases...); err != nil {
+		t.Error(err)
+	}
+}
+
+// playParts does so with some text of the rules replaced.
+func playParts(t *testing.T, set slo.Set, parts []slo.Part, from, to string, cases ...testCase) error {
+	t.Helper()
 	file := testFile{Interval: "1m", Fuzzy: true, Tests: cases}
 	files := map[string][]byte{}
 	for _, part := range parts {
@@ -75,6 +83,10 @@ func runParts(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 		if files[name], err = slo.File(rules.All()); err != nil {
 			t.Fatal(err)
 		}
+		if from != "" && !strings.Contains(string(files[name]), from) {
+			t.Fatalf("the rules have no %q", from)
+		}
+		files[name] = []byte(replaced(string(files[name]), from, to))
 		file.RuleFiles = append(file.RuleFiles, name)
 		file.Order = append(file.Order, rules.Order()...)
 	}
@@ -83,9 +95,15 @@ func runParts(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 		t.Fatal(err)
 	}
 	files["tests.yaml"] = tests
-	if err := playFile(t, filepath.Join(write(t, files), "tests.yaml"), ""); err != nil {
-		t.Error(err)
+	return playFile(t, filepath.Join(write(t, files), "tests.yaml"), "")
+}
+
+// replaced is a text with some of it replaced, if from is not empty.
+func replaced(text, from, to string) string {
+	if from == "" {
+		return text
 	}
+	return strings.ReplaceAll(text, from, to)
 }
 
 // What series do for the half hour of a case.

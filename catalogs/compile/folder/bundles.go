@@ -47,14 +47,13 @@ func (b *Bundles) content(ctx context.Context, root *os.Root, image, dir string,
 	case dir == "":
 		return compile.Content{}, errors.New("it has neither an image nor a path")
 	}
-	if _, err := root.Stat(filepath.FromSlash(path.Clean(dir))); err != nil {
-		return compile.Content{}, fmt.Errorf("open bundle folder: %w", err)
-	}
-	sub, err := fs.Sub(root.FS(), path.Clean(dir))
+	// A root of its own: a file of a root is opened folder by folder from there.
+	sub, err := root.OpenRoot(filepath.FromSlash(path.Clean(dir)))
 	if err != nil {
 		return compile.Content{}, fmt.Errorf("open bundle folder: %w", err)
 	}
-	bundle, err := readOnce(ctx, sub, decode)
+	defer func() { _ = sub.Close() }()
+	bundle, err := readOnce(ctx, sub.FS(), decode)
 	if err != nil {
 		return compile.Content{}, fmt.Errorf("read bundle folder %s: %w", dir, err)
 	}

@@ -34,11 +34,6 @@ func (p *pass) recordAdoption() {
 	}
 }
 
-// isAdopting tells whether what others installed is still to be taken over, before the target is rolled out.
-func (p *pass) isAdopting() bool {
-	return p.Operator.Spec.Adopt != nil && p.decision.Status.Adoption == nil
-}
-
 // asInstalled returns the release that takes over what is installed. It has nothing of the target, so that a change of
 // the target does not end its rollout, and no problem with the target keeps it from starting. The channel is needed:
 // the Subscriptions that are taken over name it from then on.

@@ -32,11 +32,16 @@ import (
 //   - no rollout to a blocked version starts or goes on, and every agent and the
 //     newest rollout know what is blocked;
 //   - no rollout to a version outside the range starts, and what waits for an
-//     approval is announced once.
+//     approval is announced once;
+//   - with spec.adopt, no rollout to a version starts before one has taken over
+//     what is installed, and one that takes over has no version and no rollback.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(long.Cases(100, 5000)) {
 		h := &history{Input: newInput(t), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
 		h.highest = 1
+		if seed%2 == 0 { // others have installed what runs
+			h.Rollouts, h.Operator.Spec.Adopt = nil, &v1alpha1.OperatorAdoption{}
+		}
 		for range 60 {
 			h.changeWorld()
 			h.decide()
@@ -50,6 +55,8 @@ type history struct {
 	seed    uint64
 	random  *rand.Rand
 	highest int64
+	// tookOver says that a rollout has taken over what is installed.
+	tookOver bool
 }
 
 var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}
@@ -57,7 +64,7 @@ var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}
 // changeWorld lets one thing happen in the world.
 func (h *history) changeWorld() {
 	spec := &h.Operator.Spec
-	switch h.random.IntN(17) {
+	switch h.random.IntN(18) {
 	case 0:
 		spec.Version = slices.Concat(versions, []string{"", "9.9.9"})[h.random.IntN(6)]
 	case 12:
@@ -104,6 +111,11 @@ func (h *history) changeWorld() {
 	case 11:
 		spec.Strategy.Waves = []v1alpha1.Wave{{Name: "first", Selector: &metav1.LabelSelector{
 			MatchLabels: map[string]string{"tier": []string{"canary", "not valid!"}[h.random.IntN(2)]}}}}
+	case 17:
+		spec.Adopt = []*v1alpha1.OperatorAdoption{nil, {}, {Accept: []v1alpha1.AcceptedFinding{"GitOps"}},
+			{}}[h.random.IntN(4)]
+		spec.Strategy.OnFailure = []v1alpha1.FailurePolicy{v1alpha1.FailurePause,
+			v1alpha1.FailureRollback}[h.random.IntN(2)]
 	default:
 		h.advanceRollouts()
 	}
@@ -119,6 +131,9 @@ func (h *history) advanceRollouts() {
 			r.Status.Phase = v1alpha1.RolloutSuperseded
 		case r.Spec.Blocked != "":
 			r.Status.Phase = v1alpha1.RolloutHalted
+		case r.Spec.Release.AsInstalled && len(h.Installs) > 0 && h.random.IntN(3) == 0:
+			r.Status.Phase = v1alpha1.RolloutHalted
+			h.Installs[h.random.IntN(len(h.Installs))].StalledReason = v1alpha1.ReasonNotAdoptable
 		case h.random.IntN(2) == 0:
 			r.Status.Phase = v1alpha1.RolloutProgressing
 		default:
@@ -138,15 +153,22 @@ func (h *history) succeed(r *v1alpha1.OperatorRollout) {
 		if !selector.Matches(set(c.Labels)) || !c.Online {
 			continue
 		}
+		installed := catalogs.Installed{Name: r.Spec.Release.Bundle, Version: r.Spec.Release.Version}
+		if at := slices.IndexFunc(h.Installs, func(i plan.Install) bool {
+			return i.Cluster == c.Name
+		}); at >= 0 && r.Spec.Release.AsInstalled {
+			installed = h.Installs[at].Installed
+		}
 		h.Installs = slices.DeleteFunc(h.Installs, func(i plan.Install) bool { return i.Cluster == c.Name })
 		h.Installs = append(h.Installs, plan.Install{
 			Install: removal.Install{Namespace: "bellwether-" + c.Name, Name: "team.echo", Cluster: c.Name,
 				Policy: v1alpha1.RemovalOrphan, Held: true},
-			Installed: catalogs.Installed{Name: r.Spec.Release.Bundle, Version: r.Spec.Release.Version},
+			Installed: installed,
 			Revision:  r.Spec.Revision, SucceededHash: r.Spec.Release.Hash(), Ready: true, Rollout: r.Name,
 		})
 	}
 	r.Status.Phase = v1alpha1.RolloutSucceeded
+	h.tookOver = h.tookOver || r.Spec.Release.AsInstalled
 }
 
 func (h *history) online(cluster string) bool {
@@ -191,7 +213,9 @@ func (h *history) check(d plan.Decision) {
 	}
 	h.checkBlocks(d)
 	h.checkHistory(d)
-	if d.Create != nil && !catalogs.IsExact(h.Operator.Spec.Version) && h.Operator.Spec.Version != "" {
+	h.checkAdoption(d)
+	if d.Create != nil && !d.Create.Spec.Release.AsInstalled && !catalogs.IsExact(h.Operator.Spec.Version) &&
+		h.Operator.Spec.Version != "" {
 		h.checkRange(d.Create.Spec.Release.Version)
 	}
 	running := 0
@@ -202,6 +226,28 @@ func (h *history) check(d plan.Decision) {
 	}
 	if running > 1 {
 		h.t.Fatalf("seed %d: %d rollouts run", h.seed, running)
+	}
+}
+
+func (h *history) checkAdoption(d plan.Decision) {
+	if d.Status.Adoption != nil && !h.tookOver {
+		h.t.Fatalf("seed %d: nothing was taken over, and the status has %+v", h.seed, d.Status.Adoption)
+	}
+	if d.Create == nil || d.Create.Spec.Rollback != nil {
+		return
+	}
+	release, adopts := d.Create.Spec.Release, h.Operator.Spec.Adopt != nil
+	switch {
+	case release.AsInstalled && !adopts:
+		h.t.Fatalf("seed %d: %s takes over, and spec.adopt is not set", h.seed, d.Create.Name)
+	case !release.AsInstalled && adopts && !h.tookOver:
+		h.t.Fatalf("seed %d: %s brings %s before anything was taken over", h.seed, d.Create.Name, release.Version)
+	case release.AsInstalled && (release.Version != "" || release.Bundle != "" || release.Adopt == nil ||
+		d.Create.Spec.Strategy.OnFailure == v1alpha1.FailureRollback):
+		h.t.Fatalf("seed %d: %s takes over with %+v, on failure %s", h.seed, d.Create.Name, release,
+			d.Create.Spec.Strategy.OnFailure)
+	case (release.Adopt != nil) != adopts:
+		h.t.Fatalf("seed %d: %s adopts: %v, spec.adopt: %v", h.seed, d.Create.Name, release.Adopt != nil, adopts)
 	}
 }
 

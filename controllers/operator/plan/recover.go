@@ -120,11 +120,23 @@ func (p *pass) awaitResume() *conditions.Summary {
 		"highest); no cluster is admitted before a person resumes the operator: `bellwether operator resume %s`, or "+
 		"set spec.resume to %s", phrase.Count(int(recovery.Clusters), "cluster"), phrase.First(running, maxNamed),
 		highest, p.Installs[slices.IndexFunc(p.Installs, isHighest)].Cluster, p.Operator.Name, recovery.Request)
-	if t := p.decision.Status.Target; t != nil {
-		text += fmt.Sprintf("; it is then rolled out in version %s", t.Version)
-	}
-	s := stalled(v1alpha1.ReasonRecovered, text+p.heldVersions())
+	s := stalled(v1alpha1.ReasonRecovered, text+p.afterResume()+p.heldVersions())
 	return &s
+}
+
+// afterResume is a note on what is rolled out once a person has resumed the operator. The hub that is lost knew whether
+// what others installed was taken over; this one takes it over once more, which changes no cluster where it was.
+func (p *pass) afterResume() string {
+	t := p.decision.Status.Target
+	switch {
+	case p.Operator.Spec.AdoptsFirst(&p.decision.Status) && t != nil:
+		return fmt.Sprintf("; what is installed is then taken over, before version %s is rolled out", t.Version)
+	case p.Operator.Spec.AdoptsFirst(&p.decision.Status):
+		return "; what is installed is then taken over"
+	case t != nil:
+		return fmt.Sprintf("; it is then rolled out in version %s", t.Version)
+	}
+	return ""
 }
 
 // request is what spec.resume has to be set to for a person's agreement to go on from

@@ -6,6 +6,7 @@ package plan_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,4 +177,113 @@ func TestResume(t *testing.T) {
 	// A cluster that joins late with a newer admission stops it.
 	in.Installs[1].Kept, in.Installs[1].Admitted.Recovered = kept(in, 9), 9
 	isRecovering(t, plan.Next(in), 2, 9)
+}
+
+// TestRecoverAdoption: the hub was lost while a rollout took over what others had installed, or after that. A new hub
+// goes on from what clusters keep, with the same meaning: what was taken over stays so, and what was not is taken over
+// in the version that it has, or left as it is. No cluster is upgraded before the take-over has ended.
+func TestRecoverAdoption(t *testing.T) {
+	// keeps has clusters keep an admission of the lost hub. The first hub is lost at once, so that revisions are the
+	// same ones.
+	keeps := func(in *plan.Input, revision int64, change func(*v1alpha1.Release), installs ...int) {
+		for _, n := range installs {
+			release := *in.Rollouts[0].Spec.Release.DeepCopy()
+			change(&release)
+			in.Installs[n].Kept = &v1alpha1.KeptAdmission{Admission: v1alpha1.Admission{Rollout: "echo-1",
+				RolloutUID: "lost", Revision: revision, Wave: "rest", Hash: release.Hash(), Release: release}}
+			in.Installs[n].Admitted.Recovered = revision
+		}
+	}
+	asInstalled := func(*v1alpha1.Release) {}
+	goesOn := func(r *v1alpha1.Release) { r.AsInstalled, r.Version, r.Bundle = false, "1.1.0", "echo.v1.1.0" }
+	for name, test := range map[string]struct {
+		change func(*plan.Input)
+		// recovered are the clusters that get what they keep, and asInstalled says whether what follows takes over.
+		recovered   []string
+		asInstalled bool
+		says        string
+	}{
+		"one was taken over, one was not": {
+			change:    func(in *plan.Input) { keeps(in, 7, asInstalled, 0) },
+			recovered: []string{"a"}, asInstalled: true,
+			says: "; what is installed is then taken over, before version 1.1.0 is rolled out",
+		},
+		"the first rollout of both hubs": {
+			change:    func(in *plan.Input) { keeps(in, 1, asInstalled, 0) },
+			recovered: []string{"a"}, asInstalled: true,
+		},
+		"all were taken over": {
+			change:    func(in *plan.Input) { keeps(in, 7, asInstalled, 0, 1) },
+			recovered: []string{"a", "b"}, asInstalled: true,
+		},
+		"one had gone on to the target": {
+			change:    func(in *plan.Input) { keeps(in, 8, goesOn, 0); keeps(in, 7, asInstalled, 1) },
+			recovered: []string{"a", "b"}, asInstalled: true,
+		},
+		"one had gone on, and the other one joined late": {
+			change:    func(in *plan.Input) { keeps(in, 8, goesOn, 0) },
+			recovered: []string{"a"}, asInstalled: true,
+		},
+		"there is no target": {
+			change:    func(in *plan.Input) { keeps(in, 7, asInstalled, 0); in.Operator.Spec.Version = "7.0.0" },
+			recovered: []string{"a"}, asInstalled: true,
+			says: "; what is installed is then taken over",
+		},
+		"nothing is to be adopted any more": {
+			change:    func(in *plan.Input) { keeps(in, 7, asInstalled, 0); in.Operator.Spec.Adopt = nil },
+			recovered: []string{"a"},
+			says:      "; it is then rolled out in version 1.1.0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := brownfield(t)
+			in.Rollouts = []v1alpha1.OperatorRollout{*plan.Next(in).Create}
+			in.Rollouts[0].Status.Phase = v1alpha1.RolloutProgressing
+			test.change(&in)
+			next := plan.Next(in)
+			var clusters int32
+			var revision int64
+			for _, i := range in.Installs {
+				if i.Kept != nil {
+					clusters, revision = clusters+1, max(revision, i.Kept.Admission.Revision)
+				}
+			}
+			request := isRecovering(t, next, clusters, revision)
+			var recovered []string
+			for _, r := range next.Recover {
+				i := in.Installs[slices.IndexFunc(in.Installs, func(i plan.Install) bool {
+					return i.Namespace == r.Key.Namespace
+				})]
+				want := i.Kept.Admission
+				want.Recovered = true
+				if diff := cmp.Diff(want, r.Admission); diff != "" {
+					t.Errorf("admission of %s (-want +got):\n%s", i.Cluster, diff)
+				}
+				recovered = append(recovered, i.Cluster)
+			}
+			if diff := cmp.Diff(test.recovered, recovered); diff != "" {
+				t.Errorf("recovered (-want +got):\n%s", diff)
+			}
+			if !strings.Contains(ready(next), test.says) {
+				t.Errorf("says %q, want %q", ready(next), test.says)
+			}
+
+			in.Operator.Status = next.Status
+			for n := range in.Installs {
+				in.Installs[n].Kept = nil // recovered; found still says so
+			}
+			in.Operator.Spec.Resume = request
+			next = plan.Next(in)
+			if next.Create == nil || next.Create.Spec.Revision <= revision || next.Create.Spec.Resumed != revision ||
+				len(next.Removals) > 0 {
+				t.Fatalf("%s: %+v", ready(next), next)
+			}
+			if got := next.Create.Spec.Release.AsInstalled; got != test.asInstalled {
+				t.Errorf("takes over: %v, want %v", got, test.asInstalled)
+			}
+			if got := next.Status.Adoption; got != nil {
+				t.Errorf("says that a rollout of this hub has taken over: %+v", got)
+			}
+		})
+	}
 }

@@ -44,7 +44,7 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 		}
 	}
 	switch {
-	case p.isAdopting():
+	case p.Operator.Spec.AdoptsFirst(&p.decision.Status):
 		return p.asInstalled(release, problem)
 	case problem != nil:
 		return v1alpha1.Release{}, problem

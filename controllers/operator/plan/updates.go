@@ -89,8 +89,9 @@ func (p *pass) choiceProblem(choice target.Choice, err error) *conditions.Summar
 
 // wayDown says what to do about a range that is lower than what was rolled out last.
 func (p *pass) wayDown() string {
-	return fmt.Sprintf(": write a range that has the version which the clusters run, or take the clusters back with "+
-		"`bellwether rollout rollback %s --reason TEXT`, after which the range begins there", p.Operator.Name)
+	return fmt.Sprintf(": write a range that includes the version that the clusters run; or take the clusters back to "+
+		"the version before it with `bellwether rollout rollback %s --reason TEXT`: a range is then accepted if it "+
+		"has that version or a higher one", p.Operator.Name)
 }
 
 // blockedInRange says that the range has nothing but versions that are blocked or held, and what to do about the

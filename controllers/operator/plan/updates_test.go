@@ -101,8 +101,9 @@ func TestRanges(t *testing.T) {
 			withRange("<1.1.0", nil),
 			want{state: "Stalled", reason: "NoUpgradePath", contains: "a range never takes clusters to a lower " +
 				"version: 1.1.0 was rolled out last, and the highest version in the range is 1.0.0: write a range " +
-				"that has the version which the clusters run, or take the clusters back with `bellwether rollout " +
-				"rollback echo"},
+				"that includes the version that the clusters run; or take the clusters back to the version before it " +
+				"with `bellwether rollout rollback echo --reason TEXT`: a range is then accepted if it has that " +
+				"version or a higher one"},
 		},
 		"what runs is blocked, and the range has nothing newer": {
 			func(t *testing.T, in *plan.Input) {

@@ -75,8 +75,12 @@ func (d *decision) uninstall(in Input) *finding {
 }
 
 // uninstallCSVs deletes what the removed Subscription left behind: the CSVs
-// of the package that no other Subscription refers to.
+// of the package that no other Subscription refers to. Where there is no CatalogSource of the operator, Bellwether has
+// never had a Subscription to it: then others installed the CSVs, and they stay.
 func (d *decision) uninstallCSVs(in Input) *finding {
+	if source := in.Cluster.CatalogSource; source == nil || !source.Managed {
+		return nil
+	}
 	var f *finding
 	for _, csv := range in.Cluster.CSVs {
 		if !csv.Ours || slices.ContainsFunc(in.Cluster.Subscriptions, func(s Subscription) bool {

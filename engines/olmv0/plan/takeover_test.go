@@ -28,7 +28,8 @@ func foreign() Input {
 	in.Cluster.Namespace = Namespace{Exists: true}
 	in.Cluster.OperatorGroups = []OperatorGroup{{Name: "theirs"}}
 	in.Cluster.Subscriptions = []Subscription{{Name: "my-echo", Package: "echo", InstalledCSV: v1, CurrentCSV: v1}}
-	in.Offer.Package = &adoption.Package{Catalog: "example.com/catalog", Name: "echo", Complete: true,
+	in.Offer.Package = &adoption.Package{Catalog: "example.com/catalog", Admitted: true, Name: "echo",
+		Complete: true,
 		Channels: []adoption.Channel{{Name: "stable", Head: "1.1.0"}},
 		Bundles:  []adoption.Bundle{{Name: v1, Version: "1.0.0"}, {Name: v2, Version: "1.1.0"}}}
 	in.Cluster.Found = &v1alpha1.OperatorScanStatus{
@@ -132,7 +133,9 @@ func TestTakeOver(t *testing.T) {
 		}), want{Reason: refused, Stalled: true, Failing: served}, "Add version 1.0.5 to the ladder"},
 		"the package was renamed": {with(foreign(), func(in *Input) {
 			found(in).Subscription.Package, in.Cluster.Subscriptions[0].Package = "old-echo", "old-echo"
-		}), want{Reason: refused, Stalled: true, Failing: served}, "No OperatorCatalog has package old-echo"},
+		}), want{Reason: refused, Stalled: true, Failing: served}, "It is package old-echo, and the cluster is " +
+			"admitted to package echo of the catalog example.com/catalog. Package echo in the catalog " +
+			"example.com/catalog has the bundle"},
 		"managed for another ManagedOperator": {with(foreign(), func(in *Input) {
 			found(in).Managed, found(in).Operator = true, &v1alpha1.OperatorReference{Namespace: "team", Name: "zoo"}
 		}), want{Reason: refused, Stalled: true, Failing: served}, "ManagedOperator team/zoo"},
@@ -343,6 +346,11 @@ func TestRestore(t *testing.T) {
 		"OLM is gone": {going(adopted(), func(in *Input) { in.Cluster = Cluster{} }), stop, true, ""},
 		"never admitted": {going(adopted(), func(in *Input) { in.Install.Spec.Admission = nil }),
 			append([]Action{act(Forget, KindSubscription, "my-echo")}, stop...), true, ""},
+		"Uninstall keeps the CSV of an operator that was not taken over": {
+			going(foreign(), func(in *Input) {
+				in.Install.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
+				in.Cluster.Subscriptions = nil
+			}), stop, true, ""},
 		"Uninstall deletes what was adopted, and not the namespace and OperatorGroup of others": {
 			going(adopted(), func(in *Input) {
 				in.Install.Spec.RemovalPolicy = v1alpha1.RemovalUninstall

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package recovery loses the hub of a fleet of real clusters with OLM, and makes another one from the manifests that
-// people keep in Git. In make test-long it loses an agent too, and brings it back.
+// people keep in Git. In make test-long it loses an agent too, and brings it back. And it takes an operator of somebody
+// else over, and puts it back.
 package recovery
 
 import (

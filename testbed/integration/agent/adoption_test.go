@@ -18,7 +18,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +40,10 @@ type existing struct {
 	// subscribe changes the Subscription, and group the OperatorGroup, before they are made.
 	subscribe func(*operatorsv1alpha1.Subscription)
 	group     func(*operatorsv1.OperatorGroup)
+	// prepare is called before anything of the operator is made.
+	prepare func(*owned)
+	// forAnother says that somebody installs another operator, for which OLM installs this one.
+	forAnother bool
 	// never says that the operator does not get installed, and unsettled that OLM goes on changing what there is.
 	never, unsettled bool
 	// change is made after it runs.
@@ -49,6 +55,8 @@ type existing struct {
 	refused []string
 	reason  string
 	pending []string
+	// mend is done by somebody then.
+	mend func(*owned)
 	// accept are findings that are accepted then.
 	accept []v1alpha1.AcceptedFinding
 	// left says that it is not adopted at last.
@@ -69,6 +77,8 @@ type owned struct {
 	// before are the UIDs of everything that was there before the adoption.
 	before map[string]types.UID
 	thing  *unstructured.Unstructured
+	// lost is the definition that somebody has deleted.
+	lost *unstructured.Unstructured
 }
 
 // TestAdoption has operators that somebody installed, in the states in which fleets are found, and releases that permit
@@ -80,6 +90,7 @@ func TestAdoption(t *testing.T) {
 	all := ordinary()
 	maps.Copy(all, undecided())
 	maps.Copy(all, unfinished())
+	maps.Copy(all, related())
 	for name, e := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,10 +159,10 @@ func ordinary() map[string]existing {
 				o.runs()
 			}},
 		"finalized": {subscribe: func(s *operatorsv1alpha1.Subscription) {
-			s.Finalizers = []string{"example.com/keep"}
+			s.Finalizers = []string{keep}
 		}, then: func(o *owned) {
 			sub := o.current()
-			if !slices.Contains(sub.Finalizers, "example.com/keep") {
+			if !slices.Contains(sub.Finalizers, keep) {
 				o.t.Errorf("finalizers %v", sub.Finalizers)
 			}
 			patch := client.MergeFrom(sub.DeepCopy())
@@ -303,6 +314,12 @@ func unfinished() map[string]existing {
 			refused: []string{"has installed nothing", "delete the Subscription"}, left: true},
 		"failed": {never: true, theirs: func(pkg string) []byte {
 			return fbc(pkg, bundle{version: "1.0.0", change: neverReady(1)})
+		}, change: func(o *owned) {
+			o.eventually("OLM gives up", func() bool {
+				csv := o.csv("1.0.0")
+				return csv != nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed &&
+					o.current().Status.InstalledCSV == csv.Name
+			})
 		}, refused: []string{"has failed", "Repair it"}, left: true},
 		"under-way": {unsettled: true, change: func(o *owned) {
 			next := bundle{version: "1.1.0", replaces: "1.0.0", change: neverReady(3600)}
@@ -318,6 +335,199 @@ func unfinished() map[string]existing {
 			o.gone(csv)
 		}, refused: []string{"was deleted"}, left: true},
 	}
+}
+
+// related are states of what is around the operator: other operators, definitions, and what the owner of the cluster
+// permits.
+func related() map[string]existing {
+	needing := func(pkg, needed string) []byte {
+		return fbc(pkg, bundle{version: "1.0.0", change: needsCRD(needed), properties: []object{
+			property("olm.package.required", object{"packageName": needed, "versionRange": ">=1.0.0"})}})
+	}
+	withBase := func(pkg string) []byte {
+		return slices.Concat(needing(pkg, pkg+"-base"), fbc(pkg+"-base", line("1.0.0")...))
+	}
+	return map[string]existing{
+		"for-another": {forAnother: true, theirs: func(pkg string) []byte {
+			return slices.Concat(fbc(pkg, line("1.0.0")...), needing(pkg+"-user", pkg))
+		}, change: func(o *owned) { o.waitForCSV("adopt-for-another-user.v1.0.0") },
+			refused: []string{"OLM installed it by itself, because adopt-for-another-user.v1.0.0 needs it"},
+			accept:  []v1alpha1.AcceptedFinding{adoption.Dependency},
+			then:    func(o *owned) { o.waitForCSV("adopt-for-another-user.v1.0.0") }},
+		"with-another": {theirs: withBase, ours: withBase,
+			change: func(o *owned) { o.waitForCSV("adopt-with-another-base.v1.0.0") },
+			then: func(o *owned) {
+				o.waitForCSV("adopt-with-another-base.v1.0.0")
+				base := o.subscriptionFor("adopt-with-another-base")
+				if base == nil || base.Spec.CatalogSource != "theirs" || base.Generation != 1 ||
+					base.Annotations[v1alpha1.AnnotationAdopted] != "" {
+					o.t.Errorf("the Subscription of the dependency was changed: %+v", base)
+				}
+			}},
+		"limited": {prepare: (*owned).limit, group: func(g *operatorsv1.OperatorGroup) {
+			g.Spec.ServiceAccountName = "limited"
+		}, then: func(o *owned) {
+			r := releaseOf(o.operator, o.pin, "1.1.0")
+			r.Adopt = &v1alpha1.OperatorAdoption{}
+			o.admit(r)
+			o.runs()
+			o.only("1.1.0")
+			o.sameThing()
+		}},
+		"vetoed": {change: func(o *owned) {
+			o.must(client.IgnoreAlreadyExists(o.Create(o.t.Context(), &corev1.Namespace{
+				ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}})))
+			o.create(o.veto())
+			o.t.Cleanup(func() { o.must(client.IgnoreNotFound(o.Delete(context.Background(), o.veto()))) })
+		}, pending: []string{"The take-over of what is installed does not begin", "audit"},
+			mend: func(o *owned) { o.delete(o.veto()) }},
+		"definition-gone": {unsettled: true, change: (*owned).deleteDefinition,
+			refused: []string{"owns things.adopt-definition-gone.example.com, which the cluster does not have",
+				"Create the definitions again"}, mend: (*owned).makeDefinition},
+		// An operator was there, and its definition and custom resources are left.
+		"definition-left": {left: true, change: func(o *owned) {
+			csv := o.csv("1.0.0")
+			o.delete(o.sub)
+			o.delete(csv)
+			o.gone(o.sub.DeepCopy())
+			o.gone(csv)
+			o.eventually("what it owned is gone", func() bool { return len(o.everything()) == 2 })
+		}, then: func(o *owned) {
+			o.runs()
+			o.says("nothing to adopt")
+			if diff := gocmp.Diff(o.before, o.everything()); diff != "" {
+				o.t.Errorf("objects (-before +after):\n%s", diff)
+			}
+			o.sameThing()
+		}},
+		"replaced": {change: func(o *owned) {
+			o.setFinalizers("1.0.0", func(all []string) []string { return append(all, keep) })
+			o.serveTo(o.server, fbc(o.operator, line("1.0.0", "1.1.0")...))
+			o.waitForCSV(csvName(o.operator, "1.1.0"))
+			o.eventually("OLM deletes the earlier version", func() bool {
+				csv := o.csv("1.0.0")
+				return csv != nil && csv.DeletionTimestamp != nil
+			})
+		}, pending: []string{"adopt-replaced.v1.0.0 was replaced, and OLM is deleting it", "metadata.finalizers"},
+			mend: func(o *owned) {
+				o.setFinalizers("1.0.0", func(all []string) []string {
+					return slices.DeleteFunc(all, func(name string) bool { return name == keep })
+				})
+				o.only("1.1.0")
+				o.before = o.everything()
+			}},
+	}
+}
+
+const (
+	// keep is a finalizer of somebody.
+	keep = "example.com/keep"
+	// agentNamespace is where an agent looks for what the owner of the cluster refuses.
+	agentNamespace = "bellwether-system"
+)
+
+// setFinalizers changes the finalizers of the CSV of a version.
+func (o *owned) setFinalizers(version string, change func([]string) []string) {
+	o.t.Helper()
+	csv := o.csv(version)
+	patch := client.MergeFrom(csv.DeepCopy())
+	csv.Finalizers = change(csv.Finalizers)
+	o.must(o.Patch(o.t.Context(), csv, patch))
+}
+
+// waitForCSV waits until an operator of the namespace runs.
+func (o *owned) waitForCSV(name string) {
+	o.t.Helper()
+	o.eventually(name+" runs", func() bool {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		return o.Get(o.t.Context(), client.ObjectKey{Namespace: o.operator, Name: name}, csv) == nil &&
+			csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+	})
+}
+
+// subscriptionFor is the Subscription for a package; nil where there is none.
+func (o *owned) subscriptionFor(pkg string) *operatorsv1alpha1.Subscription {
+	o.t.Helper()
+	var list operatorsv1alpha1.SubscriptionList
+	o.must(o.List(o.t.Context(), &list, client.InNamespace(o.operator)))
+	for i, s := range list.Items {
+		if s.Spec.Package == pkg {
+			return &list.Items[i]
+		}
+	}
+	return nil
+}
+
+// installAnother installs an operator that needs this one, and has OLM make the Subscription.
+func (o *owned) installAnother() {
+	o.t.Helper()
+	spec := o.sub.Spec.DeepCopy()
+	spec.Package += "-user"
+	o.create(&operatorsv1alpha1.Subscription{ObjectMeta: o.meta("user"), Spec: spec})
+	o.eventually("OLM makes the Subscription", func() bool {
+		made := o.subscriptionFor(o.operator)
+		if made != nil {
+			o.sub = made
+		}
+		return made != nil
+	})
+}
+
+// veto is the ConfigMap with which the owner of the cluster refuses the take-over.
+func (o *owned) veto() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: v1alpha1.VetoConfigMap},
+		Data:       map[string]string{"reason": "audit", "operators": "fleet/" + o.operator},
+	}
+}
+
+// limit makes the ServiceAccount by which OLM is limited to the namespace, and to definitions.
+func (o *owned) limit() {
+	o.t.Helper()
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: o.operator, Name: "limited"}}
+	role := &rbacv1.Role{ObjectMeta: o.meta("limited"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"},
+		Resources: []string{"*"}, Verbs: []string{"*"}}}}
+	definitions := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: o.operator}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
+		Verbs: []string{"*"}}}}
+	for _, object := range []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: o.meta("limited")}, role, definitions,
+		&rbacv1.RoleBinding{ObjectMeta: o.meta("limited"), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: definitions.ObjectMeta, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: definitions.Name}},
+	} {
+		o.create(object)
+	}
+}
+
+// definition is the operator's CustomResourceDefinition.
+func (o *owned) definition() *unstructured.Unstructured {
+	return unstructuredOf(object{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": object{"name": "things." + group(o.operator)}})
+}
+
+// deleteDefinition deletes the definition, and with it the custom resource, and waits until OLM has noticed.
+func (o *owned) deleteDefinition() {
+	o.t.Helper()
+	o.lost = o.definition()
+	o.must(o.Get(o.t.Context(), client.ObjectKeyFromObject(o.lost), o.lost))
+	o.delete(o.lost.DeepCopy())
+	o.gone(o.lost.DeepCopy())
+	o.thing = nil
+	o.eventually("OLM waits for the definition", func() bool { // it fails the CSV for a moment first
+		return o.csv("1.0.0").Status.Phase == operatorsv1alpha1.CSVPhasePending
+	})
+}
+
+// makeDefinition makes the definition again, and waits until the operator runs.
+func (o *owned) makeDefinition() {
+	o.t.Helper()
+	again := o.definition()
+	again.Object["spec"] = o.lost.Object["spec"]
+	o.create(again)
+	o.waitForCSV(csvName(o.operator, "1.0.0"))
+	o.before = o.everything()
 }
 
 func manual(s *operatorsv1alpha1.Subscription) {
@@ -349,8 +559,15 @@ func (o *owned) install(e existing) {
 		e.subscribe(o.sub)
 	}
 	o.source.Name, o.source.Namespace = o.sub.Spec.CatalogSource, o.sub.Spec.CatalogSourceNamespace
-	for _, object := range []client.Object{o.group, o.source, o.sub} {
-		o.create(object)
+	if e.prepare != nil {
+		e.prepare(o)
+	}
+	o.create(o.group)
+	o.create(o.source)
+	if e.forAnother {
+		o.installAnother()
+	} else {
+		o.create(o.sub)
 	}
 	if o.source.Namespace != o.operator {
 		// All namespaces see it: without its server, nothing would be resolved in any.
@@ -444,6 +661,9 @@ func (o *owned) admitAsInstalled(e existing, accept ...v1alpha1.AcceptedFinding)
 	if e.release != nil {
 		e.release(&r)
 	}
+	if r.AsInstalled { // as the hub makes it
+		r.Version, r.Bundle = "", ""
+	}
 	o.admit(r)
 }
 
@@ -461,6 +681,9 @@ func (o *owned) adopt(e existing) {
 		if e.accept != nil {
 			o.admitAsInstalled(e, e.accept...)
 		}
+	}
+	if e.mend != nil {
+		e.mend(o)
 	}
 	if !e.left {
 		o.adopted()
@@ -580,7 +803,7 @@ func (o *owned) undo() {
 // nothingToAdopt has no operator where one is to be adopted, and none is installed.
 func nothingToAdopt(h *harness) {
 	r := releaseOf(h.operator, h.pin(line("1.0.0")...), "1.0.0")
-	r.Adopt, r.AsInstalled = &v1alpha1.OperatorAdoption{}, true
+	r.Adopt, r.AsInstalled, r.Version, r.Bundle = &v1alpha1.OperatorAdoption{}, true, "", ""
 	h.admit(r)
 	oi := h.runs()
 	ready := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionReady)

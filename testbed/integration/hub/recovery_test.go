@@ -151,3 +151,66 @@ func (f *fixture) installOn(cluster string) (*v1alpha1.OperatorInstall, error) {
 	return o, f.Get(f.t.Context(), client.ObjectKey{
 		Namespace: v1alpha1.ClusterNamespace(f.agents[cluster].cluster.Name), Name: reference.InstallName()}, o)
 }
+
+// TestTakeOverOfLostHub is a hub that was lost while it took over what others had installed. What was taken over stays
+// so, and nothing else is touched before a person has resumed the operator. Then the rest is taken over in the versions
+// that it has, before any version is rolled out.
+func TestTakeOverOfLostHub(t *testing.T) {
+	t.Parallel()
+	f := newFixtureOn(t, startWhole(t), third, "a", "b", "c")
+	for name, version := range map[string]string{"a": "1.0.0", "b": "1.1.0", "c": ""} {
+		f.agents[name].found = version
+	}
+	f.operator.Spec.Adopt = &v1alpha1.OperatorAdoption{}
+	f.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "rest"}} // all of them are due from the start
+	f.create()
+	ro := f.stops(t, heldBack(v1alpha1.ReasonReportPending, 3))
+	release := ro.Spec.Release
+	if !release.AsInstalled || release.Version != "" {
+		t.Fatalf("the first rollout of the new hub: %+v", release)
+	}
+
+	// The lost hub's rollout was its first one too.
+	f.agents["a"].kept = &v1alpha1.KeptAdmission{Admission: v1alpha1.Admission{Rollout: "echo-1", RolloutUID: "lost",
+		Revision: 1, Wave: "rest", Hash: release.Hash(), AdmittedAt: metav1.Unix(1700000000, 0), Release: release}}
+	f.agents["a"].work(t)
+	f.reaches(t, f.operator, "Stalled Recovered", "found on 1 cluster",
+		"what is installed is then taken over, before version 1.2.0 is rolled out")
+	f.agents["b"].work(t)
+	f.agents["c"].work(t)
+	f.stops(t, heldBack(v1alpha1.ReasonRecovered, 2)) // a has what this hub wants it to have
+	eventually(t, func() error {
+		a, err := f.installOn("a")
+		if err != nil {
+			return err
+		}
+		if ad := a.Spec.Admission; ad == nil || !ad.Recovered || ad.RolloutUID != "lost" || !ad.Release.AsInstalled ||
+			a.Status.SucceededHash != release.Hash() {
+			return fmt.Errorf("admission %+v, succeeded %q", ad, a.Status.SucceededHash)
+		}
+		return nil
+	})
+	f.running(map[string]string{"a": "1.0.0", "b": "nothing", "c": "nothing"}) // as far as agents have reported
+
+	f.change(t, f.operator, func() { f.operator.Spec.Resume = f.operator.Status.Recovery.Request })
+	f.reaches(t, f.operator, "True Succeeded", "3 of 3 clusters run 1.2.0")
+	all := f.rollouts("echo-1", "echo-2", "echo-3")
+	if second := all["echo-2"]; !second.Spec.Release.AsInstalled || second.Status.Clusters.Succeeded != 3 ||
+		second.Status.Phase != v1alpha1.RolloutSucceeded {
+		t.Errorf("what follows the recovery: %+v (%s)", second.Spec.Release, second.Status.Phase)
+	}
+	if a := f.operator.Status.Adoption; a == nil || a.Rollout != "echo-2" || a.Clusters != 3 {
+		t.Errorf("adoption %+v", a)
+	}
+	for name, before := range map[string]string{"a": "1.0.0", "b": "1.1.0", "c": ""} {
+		install, err := f.installOn(name)
+		must(t, err)
+		previous := ""
+		if p := install.Spec.Admission.Previous; p != nil {
+			previous = p.Version
+		}
+		if previous != before {
+			t.Errorf("cluster %s goes back to %q, want %q", name, previous, before)
+		}
+	}
+}

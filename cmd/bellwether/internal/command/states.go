@@ -19,23 +19,26 @@ import (
 
 // States is the flag --state of a list: only what has one of the marks is listed.
 type States struct {
-	words []string
+	nouns    string
+	possible []marks.Mark
+	words    []string
 	// Wanted are the marks, after Check; none: everything is listed.
 	Wanted []marks.Mark
 }
 
-// Add adds the flag to a command that lists objects of that noun.
-func (s *States) Add(c *cobra.Command, nouns string) {
+// Add adds the flag to a command that lists objects of that noun, which can have some of the marks.
+func (s *States) Add(c *cobra.Command, nouns string, possible []marks.Mark) {
+	s.nouns, s.possible = nouns, possible
 	c.Flags().StringSliceVar(&s.words, "state", nil, "List only "+nouns+" with one of these marks, separated by "+
-		"commas: "+strings.Join(marks.Words(), ", ")+".")
-	_ = c.RegisterFlagCompletionFunc("state", completeWords)
+		"commas: "+strings.Join(marks.Words(possible), ", ")+".")
+	_ = c.RegisterFlagCompletionFunc("state", s.completeWords)
 }
 
 // completeWords completes the last one of the words before it.
-func completeWords(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (s *States) completeWords(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	before, given := typed[:strings.LastIndex(typed, ",")+1], strings.Split(typed, ",")
 	var out []string
-	for _, word := range marks.Words() {
+	for _, word := range marks.Words(s.possible) {
 		if !slices.Contains(given[:len(given)-1], word) {
 			out = append(out, before+word)
 		}
@@ -43,11 +46,13 @@ func completeWords(_ *cobra.Command, _ []string, typed string) ([]string, cobra.
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// Check returns an error for a word that is no mark.
+// Check returns an error for a word that is no mark, or one that these objects never have: nothing would be listed,
+// which looks as if there were none.
 func (s *States) Check() error {
 	var err error
-	if s.Wanted, err = marks.Parse(s.words); err != nil {
-		return exit.Hintf("use one or more of "+strings.Join(marks.Words(), ","), "invalid value of --state: %w", err)
+	if s.Wanted, err = marks.Parse(s.words, s.possible); err != nil {
+		return exit.Hintf(s.nouns+" have these: "+strings.Join(marks.Words(s.possible), ","),
+			"invalid value of --state: %w", err)
 	}
 	return nil
 }

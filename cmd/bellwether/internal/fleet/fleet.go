@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 // app is the environment of the commands in this package.
@@ -47,7 +48,7 @@ func (a *app) fleetListCommand() *cobra.Command {
 			return a.listClusters(c.Context(), &out, selector, &states)
 		},
 	}
-	states.Add(c, "clusters")
+	states.Add(c, "clusters", marks.OfClusters())
 	c.Flags().StringVarP(&selector, "selector", "l", "",
 		"List only the clusters with these labels, for example env=prod,region!=eu.")
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)

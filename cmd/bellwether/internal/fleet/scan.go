@@ -116,12 +116,27 @@ type Scans struct {
 	Known func(*v1alpha1.FleetCluster) adoption.Known
 	// NotRead says which catalogs could not be read, and why.
 	NotRead []string
+	// Access are all FleetAccess objects, and Catalogs all OperatorCatalogs.
+	Access   []v1alpha1.FleetAccess
+	Catalogs []v1alpha1.OperatorCatalog
+}
+
+// AccessOf says on which clusters a ManagedOperator is permitted.
+func (s Scans) AccessOf(o *v1alpha1.ManagedOperator) *access.Decision {
+	catalog := &v1alpha1.OperatorCatalog{}
+	for i := range s.Catalogs {
+		if c := &s.Catalogs[i]; c.Namespace == o.Namespace && c.Name == o.Spec.Catalog.Name {
+			catalog = c
+		}
+	}
+	return access.Decide(s.Access, o.Namespace, access.ReleaseOf(o, catalog))
 }
 
 // ReadScans reads the reports about a package on all clusters.
 func ReadScans(ctx context.Context, h *hub.Client, pkg string) (Scans, error) {
 	in, err := readScans(ctx, h, &scanOptions{packages: pkg})
-	return Scans{Clusters: in.clusters, Reports: in.scans, Known: in.known, NotRead: in.notRead}, err
+	return Scans{Clusters: in.clusters, Reports: in.scans, Known: in.known, NotRead: in.notRead, Access: in.accesses,
+		Catalogs: in.catalogs}, err
 }
 
 // readScans reads everything that the report is made of.
@@ -139,7 +154,7 @@ func readScans(ctx context.Context, h *hub.Client, o *scanOptions) (scanInput, e
 		return in, err
 	}
 	k.readPackages(ctx, in.foundPackages())
-	in.known, in.notRead = k.of, k.notRead
+	in.known, in.notRead, in.accesses, in.catalogs = k.of, k.notRead, k.accesses, k.catalogs
 	return in, nil
 }
 

@@ -101,6 +101,9 @@ type scanInput struct {
 	// pkg leaves out all other packages, unless it is empty.
 	pkg     string
 	notRead []string
+	// accesses and catalogs are all that there are.
+	accesses []v1alpha1.FleetAccess
+	catalogs []v1alpha1.OperatorCatalog
 }
 
 // makeScanReport judges everything and puts together what is alike.

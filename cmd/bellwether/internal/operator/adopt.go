@@ -4,6 +4,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +36,8 @@ The command shows first what it would do, from what the agents report (fleet sca
 clusters would be taken over in which version, and which are refused and why. After a
 confirmation it makes a ManagedOperator for the package, or changes the one of that name.
 A rollout then takes the clusters over wave by wave, in the versions that they have. It
-stops at the first cluster that is refused. Only after it has succeeded, the operator is
-brought to the version that the ManagedOperator asks for: the head of the channel, or
+stops at the first cluster that is refused. When it has succeeded, a second rollout brings
+the operator to the version that the ManagedOperator asks for: the head of the channel, or
 --version. That rollout also installs the operator on selected clusters that do not have it.
 
 The namespace, the install mode and the settings are those of the installs, and so is the
@@ -48,7 +49,7 @@ With -o yaml the manifest is printed for a Git repository, and nothing is change
 
 With --undo, NAME is a ManagedOperator. Each Subscription that was taken over gets back
 what it was before: its source, channel and approval. Then the ManagedOperator is deleted.
-No version changes, and no pod restarts. An offline cluster is waited for. You need the
+No version changes by that, and no pod restarts. An offline cluster is waited for. You need the
 ClusterRole bellwether-remove for that.`
 
 // adoptOptions are the flags of operator adopt.
@@ -97,7 +98,8 @@ func (a *app) adoptCommand() *cobra.Command {
 	f.StringVar(&o.channel, "channel", "", "The channel. Default: the one that most of the clusters follow.")
 	f.StringVar(&o.version, "version", "",
 		"The version, or range of versions, to go on to. Default: the head of the channel.")
-	f.StringArrayVar(&o.accept, "accept", nil, "Take over with this `FINDING`. Can be repeated.")
+	f.StringArrayVar(&o.accept, "accept", nil, "Take over although a cluster has this `FINDING`. "+
+		"Can be repeated. One of "+strings.Join(acceptable(), ", ")+".")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Show what would be done, and change nothing.")
 	f.BoolVar(&o.undo, "undo", false, "Put back what was there before, and delete the ManagedOperator.")
 	command.Timeout(c, &o.timeout, 10*time.Minute, "With --undo: the timeout of the wait.")
@@ -306,6 +308,9 @@ func (a *app) undoAdoption(ctx context.Context, h *hub.Client, o adoptOptions) e
 	if err != nil {
 		return err
 	}
+	if operator.DeletionTimestamp != nil {
+		return a.goOnWithUndo(ctx, operator, h, o)
+	}
 	installs, err := hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator))
 	if err != nil {
 		return err
@@ -331,6 +336,22 @@ func (a *app) undoAdoption(ctx context.Context, h *hub.Client, o adoptOptions) e
 	return a.restore(ctx, h, operator, o.timeout)
 }
 
+// goOnWithUndo waits for a ManagedOperator that is being deleted already. What it has put back on some clusters is not
+// reported any more.
+func (a *app) goOnWithUndo(ctx context.Context, operator *v1alpha1.ManagedOperator, h *hub.Client,
+	o adoptOptions) error {
+	if policy := operator.Spec.RemovalPolicy; policy != v1alpha1.RemovalRestore {
+		return exit.Hintf("to put back what is left, set its spec.removalPolicy to Restore",
+			"operator %s is being deleted with the removal policy %s", operator.Name,
+			cmp.Or(policy, v1alpha1.RemovalOrphan))
+	}
+	a.Say("ManagedOperator %s is being deleted, and what was there before is being put back.\n", operator.Name)
+	if o.dryRun {
+		return nil
+	}
+	return a.waitForUndo(ctx, h, operator, o.timeout)
+}
+
 // restore sets the removal policy, deletes the ManagedOperator, and waits until the hub has done the rest.
 func (a *app) restore(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator, timeout time.Duration) error {
 	before := o.DeepCopy()
@@ -342,6 +363,12 @@ func (a *app) restore(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOpe
 	if err := h.Delete(ctx, o, client.Preconditions{UID: &o.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete ManagedOperator %s: %w", o.Name, err)
 	}
+	return a.waitForUndo(ctx, h, o, timeout)
+}
+
+// waitForUndo waits until a ManagedOperator is gone, and says what the hub waits for.
+func (a *app) waitForUndo(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator,
+	timeout time.Duration) error {
 	printed := ""
 	err := hub.Poll(ctx, timeout, func() (bool, error) {
 		now := &v1alpha1.ManagedOperator{}

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/blang/semver/v4"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/engines/adoption"
@@ -20,23 +23,24 @@ import (
 func adoptText(p *proposal, s term.Style) string {
 	var out strings.Builder
 	o := p.operator
-	title := "is changed"
+	title := "with ManagedOperator %s/%s, which is there already"
 	if p.isNew {
-		title = "is made"
+		title = "with a new ManagedOperator %s/%s"
 	}
-	out.WriteString(s.Lines(term.Strong, fmt.Sprintf("Take over %s: ManagedOperator %s/%s %s", o.Spec.Package,
-		o.Namespace, o.Name, title)) + "\n")
+	out.WriteString(s.Lines(term.Strong, fmt.Sprintf("Take over package %s "+title, o.Spec.Package, o.Namespace,
+		o.Name)) + "\n")
 	facts := &term.Table{Wrap: true}
 	facts.Add(term.PlainCells("Catalog:", fmt.Sprintf("%s, channel %s%s", o.Spec.Catalog.Name, channelOf(o),
 		p.followers()))...)
 	facts.Add(term.PlainCells("Clusters:", selectorText(&o.Spec.ClusterSelector))...)
-	facts.Add(term.PlainCells("Installed into:", cmp.Or(o.Spec.Install.Namespace, o.Spec.Package)+", "+
-		string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
+	facts.Add(term.PlainCells("Installed into:", fmt.Sprintf("namespace %s, install mode %s",
+		cmp.Or(o.Spec.Install.Namespace, o.Spec.Package),
+		cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
 	facts.Add(term.PlainCells("Settings:", configText(o.Spec.Install.Config))...)
 	if len(o.Spec.Adopt.Accept) > 0 {
 		facts.Add(term.PlainCells("Accepted:", acceptText(o.Spec.Adopt.Accept))...)
 	}
-	facts.Add(term.PlainCells("After that:", "a rollout to "+afterText(o))...)
+	facts.Add(term.PlainCells("After that:", "a rollout to "+p.afterText())...)
 	out.WriteString(facts.Render(s) + "\n")
 	out.WriteString(clusterTable(p, s).Render(s))
 	writeRefusals(&out, p, s)
@@ -83,11 +87,20 @@ func acceptText(accept []v1alpha1.AcceptedFinding) string {
 }
 
 // afterText is what the operator is brought to once it was taken over.
-func afterText(o *v1alpha1.ManagedOperator) string {
-	if o.Spec.Version == "" {
-		return "the head of the channel; set --version to choose another version"
+func (p *proposal) afterText() string {
+	version, head := p.operator.Spec.Version, "the head of the channel"
+	if p.head != "" {
+		head = fmt.Sprintf("version %s, %s", p.head, head)
 	}
-	return o.Spec.Version
+	switch _, err := semver.Parse(version); {
+	case version != "" && err == nil:
+		return "version " + version
+	case version != "":
+		return "the highest version in the range " + version
+	case p.isNew:
+		return head + "; set --version to choose another version"
+	}
+	return head
 }
 
 func clusterTable(p *proposal, s term.Style) *term.Table {
@@ -115,14 +128,16 @@ func (c adoptedCluster) result() term.Cell {
 	switch {
 	case !c.reported:
 		return term.Warn.Cell("not known: its agent has not reported operators")
-	case c.found == nil:
+	case c.found == nil && c.refusal == "":
 		return term.Dim.Cell("not installed: nothing to take over")
 	case c.managed:
 		return term.Good.Cell("managed already")
+	case c.refusal != "":
+		return term.Bad.Cell("not permitted")
 	case len(c.blocking) == 0:
 		return term.Good.Cell("taken over")
 	case c.blocking[0].Class == adoption.Unknown:
-		return term.Warn.Cell("not known now: " + c.blocking[0].Reason)
+		return term.Warn.Cell("not known yet: " + c.blocking[0].Reason)
 	}
 	var reasons []string
 	for _, f := range c.blocking {
@@ -139,7 +154,7 @@ func writeRefusals(out *strings.Builder, p *proposal, s term.Style) {
 	}
 	var all []*refusal
 	for _, c := range p.clusters {
-		for _, f := range c.blocking {
+		for _, f := range c.obstacles() {
 			i := slices.IndexFunc(all, func(r *refusal) bool { return r.Reason == f.Reason && r.Message == f.Message })
 			if i < 0 {
 				all = append(all, &refusal{Finding: f})
@@ -166,6 +181,16 @@ func writeRefusals(out *strings.Builder, p *proposal, s term.Style) {
 	}
 }
 
+// obstacles are why a cluster is not taken over.
+func (c adoptedCluster) obstacles() []adoption.Finding {
+	if c.refusal == "" || c.managed {
+		return c.blocking
+	}
+	return []adoption.Finding{{Class: adoption.Conflict, Reason: v1alpha1.ReasonAccessNotPermitted,
+		Message: c.refusal + ".", Choices: []string{"Ask the platform team for a FleetAccess.",
+			"Leave the cluster out of the selection."}}}
+}
+
 // withFlag adds the flag of this command to the choice to accept a finding.
 func withFlag(f adoption.Finding, choice string) string {
 	if !f.IsAcceptable() {
@@ -181,29 +206,34 @@ const maxShown = 10
 // notes are what a person should know before going on.
 func (p *proposal) notes() []string {
 	var notes []string
-	isUnknown := func(c adoptedCluster) bool { return len(c.blocking) > 0 && c.blocking[0].Class == adoption.Unknown }
-	refused := p.names(func(c adoptedCluster) bool { return len(c.blocking) > 0 && !isUnknown(c) })
-	if len(refused) > 0 {
-		notes = append(notes, fmt.Sprintf("The rollout stops when it comes to a cluster that is refused, unless its "+
-			"waves permit failures: %s.", phrase.First(refused, maxShown)))
+	add := func(text string, meets func(adoptedCluster) bool) {
+		if clusters := p.names(meets); len(clusters) > 0 {
+			notes = append(notes, fmt.Sprintf(text, phrase.First(clusters, maxShown)))
+		}
 	}
-	if unknown := p.names(isUnknown); len(unknown) > 0 {
-		notes = append(notes, fmt.Sprintf("What is not known now is judged again when the rollout comes to it: %s.",
-			phrase.First(unknown, maxShown)))
+	isPermitted := func(c adoptedCluster) bool { return c.refusal == "" || c.managed }
+	isUnknown := func(c adoptedCluster) bool {
+		return isPermitted(c) && len(c.blocking) > 0 && c.blocking[0].Class == adoption.Unknown
 	}
-	absent := p.names(func(c adoptedCluster) bool { return c.reported && c.found == nil })
-	if len(absent) > 0 {
-		notes = append(notes, fmt.Sprintf("The rollout after that installs the operator where it is not installed "+
-			"now: %s.", phrase.First(absent, maxShown)))
-	}
-	silent := p.names(func(c adoptedCluster) bool { return !c.reported })
-	if len(silent) > 0 {
-		notes = append(notes, fmt.Sprintf("What runs on %s is not known.", phrase.First(silent, maxShown)))
-	}
+	add("The rollout stops when it comes to a cluster that is refused, unless its waves permit failures: %s.",
+		func(c adoptedCluster) bool { return isPermitted(c) && len(c.blocking) > 0 && !isUnknown(c) })
+	add("What is not known yet is judged again when the rollout comes to it: %s.", isUnknown)
+	add("No rollout changes anything on a cluster that no FleetAccess permits: %s.",
+		func(c adoptedCluster) bool { return !isPermitted(c) })
+	add("These follow another channel now, and the one of the ManagedOperator once they are taken over: %s.",
+		func(c adoptedCluster) bool { return c.isTakenOver() && c.changesChannel(p.operator.Spec.Channel) })
+	add("The rollout after the take-over also installs the operator where it is not installed now: %s.",
+		func(c adoptedCluster) bool { return c.reported && c.found == nil && c.refusal == "" })
+	add("What runs on %s is not known.", func(c adoptedCluster) bool { return !c.reported })
 	if len(p.notRead) > 0 {
 		notes = append(notes, "Catalogs that could not be read: "+phrase.First(p.notRead, 3)+".")
 	}
 	return notes
+}
+
+// changesChannel tells whether the Subscription follows another channel than the ManagedOperator names.
+func (c adoptedCluster) changesChannel(channel string) bool {
+	return channel != "" && c.found.Subscription != nil && c.found.Subscription.Channel != channel
 }
 
 func (p *proposal) names(meets func(adoptedCluster) bool) []string {
@@ -227,11 +257,11 @@ func adoptEffect(p *proposal) string {
 // undoText shows what is put back where.
 func undoText(o *v1alpha1.ManagedOperator, installs []v1alpha1.OperatorInstall, now time.Time, s term.Style) string {
 	var out strings.Builder
-	out.WriteString(s.Lines(term.Strong, fmt.Sprintf("Put back what was there before ManagedOperator %s/%s",
-		o.Namespace, o.Name)) + "\n")
-	t := &term.Table{Header: []string{"CLUSTER", "SUBSCRIPTION", "CATALOG SOURCE", "CHANNEL", "APPROVAL", "ADOPTED"},
+	out.WriteString(s.Lines(term.Strong, fmt.Sprintf("Undo the take-over by ManagedOperator %s/%s: each "+
+		"Subscription gets back what it had", o.Namespace, o.Name)) + "\n")
+	t := &term.Table{Header: []string{"CLUSTER", "SUBSCRIPTION", "CATALOG SOURCE", "CHANNEL", "APPROVAL", "TAKEN OVER"},
 		Wrap: true}
-	var others []string
+	var others, automatic []string
 	for _, i := range slices.SortedFunc(slices.Values(installs), func(a, b v1alpha1.OperatorInstall) int {
 		return cmp.Compare(a.Spec.Cluster, b.Spec.Cluster)
 	}) {
@@ -244,6 +274,9 @@ func undoText(o *v1alpha1.ManagedOperator, installs []v1alpha1.OperatorInstall, 
 			term.Cell{Text: strings.TrimPrefix(was.SourceNamespace+"/"+was.Source, "/")},
 			term.Cell{Text: term.OrDash(was.Channel)}, term.Cell{Text: term.OrDash(was.Approval)},
 			term.Cell{Text: term.Clock(now, &was.Since)})
+		if was.Approval == string(operatorsv1alpha1.ApprovalAutomatic) {
+			automatic = append(automatic, i.Spec.Cluster)
+		}
 	}
 	if len(t.Rows) > 0 {
 		out.WriteString(t.Render(s))
@@ -251,6 +284,10 @@ func undoText(o *v1alpha1.ManagedOperator, installs []v1alpha1.OperatorInstall, 
 	if len(others) > 0 {
 		out.WriteString("\n" + s.Lines(term.Plain, fmt.Sprintf("Nothing was taken over on %s: the operator stays "+
 			"installed there, and is not managed any more.", phrase.First(others, maxShown))))
+	}
+	if len(automatic) > 0 {
+		out.WriteString("\n" + s.Lines(term.Warn, fmt.Sprintf("! Nothing is downgraded, and OLM upgrades by itself "+
+			"again, as soon as the catalog source has a newer version: %s.", phrase.First(automatic, maxShown))))
 	}
 	return out.String()
 }

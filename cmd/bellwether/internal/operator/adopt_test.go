@@ -118,6 +118,42 @@ func TestAdoptPlan(t *testing.T) {
 	}
 }
 
+// TestAdoptWithinAccess: only the clusters count that a FleetAccess permits to the ManagedOperator. Nobody takes over
+// what runs on the others, and their settings are not asked for.
+func TestAdoptWithinAccess(t *testing.T) {
+	teams := &v1alpha1.FleetAccess{ObjectMeta: metav1.ObjectMeta{Name: "teams"}, Spec: v1alpha1.FleetAccessSpec{
+		Namespaces: []string{"default"}, Registries: []string{"*"}, TargetNamespaces: []string{"echo"},
+		ClusterSelector: metav1.LabelSelector{MatchLabels: prod}}}
+	objects := []client.Object{echoCatalog(), teams}
+	for _, c := range []foundCluster{{name: "a", labels: prod, version: "1.0.0"},
+		{name: "b", version: "1.1.0", change: level("debug")}, {name: "c"}, {name: "d", version: "0.9.0"},
+		{name: "e", labels: prod}} {
+		objects = append(objects, c.objects()...)
+	}
+	h := clitest.NewHub(objects...)
+	got := h.Must(t, "operator", "adopt", "echo-operator", "--all-clusters", "--dry-run")
+	fixture.Golden(t, "adopt-access", got.Out)
+
+	teams.Spec.TargetNamespaces = []string{"other"}
+	if err := h.Update(t.Context(), teams); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Run(t, "operator", "adopt", "echo-operator", "--all-clusters", "--yes"); got.Code == 0 ||
+		!strings.Contains(got.Err, "no cluster can be taken over") ||
+		!strings.Contains(got.Out, "does not permit the target namespace echo") {
+		t.Errorf("exit code %d:\n%s%s", got.Code, got.Out, got.Err)
+	}
+	teams.Spec.Namespaces = []string{"other"}
+	if err := h.Update(t.Context(), teams); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Run(t, "operator", "adopt", "echo-operator", "--all-clusters", "--yes"); got.Code == 0 ||
+		!strings.Contains(strings.Join(strings.Fields(got.Err), " "), "no cluster reports an install of package "+
+			"echo-operator that others made, on the clusters that a FleetAccess permits to namespace default") {
+		t.Errorf("exit code %d:\n%s%s", got.Code, got.Out, got.Err)
+	}
+}
+
 // TestAdoptMakesAnOperator: what is made has the settings of what was found.
 func TestAdoptMakesAnOperator(t *testing.T) {
 	own := func(f *v1alpha1.FoundOperator, s *v1alpha1.OperatorScanStatus) {
@@ -284,8 +320,26 @@ func TestUndoAdoption(t *testing.T) {
 	if now.Spec.RemovalPolicy != v1alpha1.RemovalRestore || now.DeletionTimestamp == nil {
 		t.Errorf("policy %q, deleted at %v", now.Spec.RemovalPolicy, now.DeletionTimestamp)
 	}
+	// Once more: what was put back on a cluster is not reported any more, and the command waits for the rest.
+	if got := h.Run(t, "operator", "adopt", "echo", "--undo", "--yes", "--timeout", "1ms"); got.Code == 0 ||
+		!strings.Contains(got.Err, "not ended within 1ms") || !strings.Contains(got.Out+got.Err,
+		"ManagedOperator echo is being deleted, and what was there before is being put back.") {
+		t.Errorf("again: exit code %d:\n%s%s", got.Code, got.Out, got.Err)
+	}
+	now.Spec.RemovalPolicy = v1alpha1.RemovalOrphan
+	if err := h.Update(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Run(t, "operator", "adopt", "echo", "--undo", "--yes"); got.Code == 0 ||
+		!strings.Contains(got.Err, "operator echo is being deleted with the removal policy Orphan") {
+		t.Errorf("with another policy: exit code %d:\n%s%s", got.Code, got.Out, got.Err)
+	}
 	now.Finalizers = nil
 	if err := h.Update(t.Context(), now); err != nil {
 		t.Fatal(err)
+	}
+	if got := h.Run(t, "operator", "adopt", "echo", "--undo", "--yes"); got.Code == 0 ||
+		!strings.Contains(got.Err, `there is no operator "echo"`) {
+		t.Errorf("when it is gone: exit code %d:\n%s%s", got.Code, got.Out, got.Err)
 	}
 }

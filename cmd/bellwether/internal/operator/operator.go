@@ -17,6 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 // app is the environment of the commands in this package.
@@ -51,7 +52,7 @@ func (a *app) operatorListCommand() *cobra.Command {
 			return Operators(l.Items, known, o), nil
 		},
 	})
-	states.Add(c, "operators")
+	states.Add(c, "operators", marks.All())
 	return c
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
 	"github.com/bellwether-dev/bellwether/engines/adoption"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/access"
 )
 
 // adoptWishes is what the user asks for. Empty fields are chosen from what was found.
@@ -43,6 +44,8 @@ type proposal struct {
 	operator *v1alpha1.ManagedOperator
 	// isNew says that there is no such ManagedOperator yet.
 	isNew bool
+	// head is the version at the head of the channel; empty where it is not known.
+	head string
 	// channels is how many of the clusters follow the channel of the operator, of how many that follow any.
 	sameChannel, found int
 	clusters           []adoptedCluster
@@ -57,18 +60,21 @@ type adoptedCluster struct {
 	reported bool
 	managed  bool
 	blocking []adoption.Finding
+	// refusal is why no FleetAccess permits the operator there; empty where one does, or there is none.
+	refusal string
 }
 
 func (c adoptedCluster) isTakenOver() bool {
-	return c.found != nil && !c.managed && len(c.blocking) == 0
+	return c.found != nil && !c.managed && len(c.blocking) == 0 && c.refusal == ""
 }
 
 // proposed is the ManagedOperator for what was found, and what it comes to.
 func proposed(key client.ObjectKey, w adoptWishes, scans fleet.Scans) (*proposal, error) {
-	found := installsOf(w, scans)
+	found := installsOf(key.Namespace, w, scans)
 	if len(found) == 0 {
 		return nil, exit.Hintf("see what runs with `fleet scan`",
-			"no cluster%s reports an install of package %s that others made", ofSelector(w.selector), w.pkg)
+			"no cluster%s reports an install of package %s that others made%s", ofSelector(w.selector), w.pkg,
+			withinAccess(key.Namespace, scans))
 	}
 	if w.selector == nil {
 		return nil, needsSelector(found, scans.Clusters)
@@ -116,12 +122,23 @@ func changed(o *v1alpha1.ManagedOperator, w adoptWishes, scans fleet.Scans) *pro
 	return p
 }
 
-// installsOf are the installs of the package that others made, on the selected clusters.
-func installsOf(w adoptWishes, scans fleet.Scans) []foundInstall {
+// withinAccess says that not all clusters count; empty where they do.
+func withinAccess(namespace string, scans fleet.Scans) string {
+	if !slices.ContainsFunc(scans.Clusters, func(c v1alpha1.FleetCluster) bool {
+		return !access.Reaches(scans.Access, namespace, c.Labels)
+	}) {
+		return ""
+	}
+	return ", on the clusters that a FleetAccess permits to namespace " + namespace
+}
+
+// installsOf are the installs of the package that others made, on the selected clusters that the namespace may reach:
+// the settings of others do not count.
+func installsOf(namespace string, w adoptWishes, scans fleet.Scans) []foundInstall {
 	var out []foundInstall
 	for i := range scans.Clusters {
 		c := &scans.Clusters[i]
-		if w.selector != nil && !selects(w.selector, c) {
+		if w.selector != nil && !selects(w.selector, c) || !access.Reaches(scans.Access, namespace, c.Labels) {
 			continue
 		}
 		scan := scans.Reports[c.Name]
@@ -316,6 +333,7 @@ func differentConfigs(variants map[string][]string) error {
 func (p *proposal) judge(scans fleet.Scans) {
 	o := p.operator
 	p.notRead = scans.NotRead
+	permitted := scans.AccessOf(o)
 	for i := range scans.Clusters {
 		c := &scans.Clusters[i]
 		if !selects(&o.Spec.ClusterSelector, c) {
@@ -324,18 +342,37 @@ func (p *proposal) judge(scans fleet.Scans) {
 		before := len(p.clusters)
 		scan := scans.Reports[c.Name]
 		reported := scan != nil && scan.Status.ObservedAt != nil
+		refusal := permitted.Refusal(c.Labels)
 		if reported {
-			p.judgeCluster(c, &scan.Status, withOperator(scans.Known(c), o))
+			known := withOperator(scans.Known(c), o)
+			p.head = cmp.Or(p.head, headOf(o, known))
+			p.judgeCluster(c, &scan.Status, known, refusal)
 		}
 		if len(p.clusters) == before {
-			p.clusters = append(p.clusters, adoptedCluster{name: c.Name, reported: reported})
+			p.clusters = append(p.clusters, adoptedCluster{name: c.Name, reported: reported, refusal: refusal})
 		}
 	}
 	slices.SortStableFunc(p.clusters, func(a, b adoptedCluster) int { return cmp.Compare(a.name, b.name) })
 }
 
+// headOf is the version at the head of the operator's channel; empty where it names none, or the catalog is not known.
+func headOf(o *v1alpha1.ManagedOperator, known adoption.Known) string {
+	for _, p := range known.Packages {
+		if p.Catalog != o.Namespace+"/"+o.Spec.Catalog.Name || p.Name != o.Spec.Package {
+			continue
+		}
+		for _, c := range p.Channels {
+			if c.Name == o.Spec.Channel {
+				return c.Head
+			}
+		}
+	}
+	return ""
+}
+
 // judgeCluster says what the operator comes to where a cluster reports that it runs.
-func (p *proposal) judgeCluster(c *v1alpha1.FleetCluster, scan *v1alpha1.OperatorScanStatus, known adoption.Known) {
+func (p *proposal) judgeCluster(c *v1alpha1.FleetCluster, scan *v1alpha1.OperatorScanStatus, known adoption.Known,
+	refusal string) {
 	spec := p.operator.Spec
 	for i := range scan.Operators {
 		f := &scan.Operators[i]
@@ -345,9 +382,9 @@ func (p *proposal) judgeCluster(c *v1alpha1.FleetCluster, scan *v1alpha1.Operato
 		verdict := adoption.Judge(adoption.Input{Found: f, Scan: scan, Known: known,
 			Refusal: fleet.RefusalOf(c.Status.Veto, adoption.OperatorFor(f, known))})
 		p.clusters = append(p.clusters, adoptedCluster{name: c.Name, found: f, reported: true,
-			managed:  verdict.Class == adoption.Managed,
+			managed: verdict.Class == adoption.Managed, refusal: refusal,
 			blocking: adoption.Blocking(verdict, spec.Adopt.Accept)})
-		if f.Subscription == nil {
+		if f.Subscription == nil || refusal != "" {
 			continue
 		}
 		p.found++

@@ -83,8 +83,8 @@ func adoptionText(o *v1alpha1.ManagedOperator, now time.Time) string {
 	case a == nil:
 		return "what others installed is taken over first, in the versions that the clusters have"
 	}
-	return fmt.Sprintf("taken over on %s by rollout %s, %s", phrase.Count(a.Clusters, "cluster"), a.Rollout,
-		term.Clock(now, a.EndedAt))
+	return fmt.Sprintf("done on %s by rollout %s, %s; clusters without the operator had nothing to take over",
+		phrase.Count(a.Clusters, "cluster"), a.Rollout, term.Clock(now, a.EndedAt))
 }
 
 // removalText is how far the removal from clusters has come.

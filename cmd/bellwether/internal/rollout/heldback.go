@@ -78,7 +78,7 @@ func previewHolds(ctx context.Context, h client.Reader, in *PlanInput) error {
 		return fmt.Errorf("list FleetFreezes: %w", err)
 	}
 	all.Freezes = freezes.Items
-	all.Access = access.Decide(permitted.Items, in.Operator.Namespace, in.release())
+	all.Access = access.Decide(permitted.Items, in.Operator.Namespace, access.ReleaseOf(in.Operator, in.catalog))
 	if in.Target != nil {
 		all.Release, all.Requirements = in.Target.Name, requirements(*in)
 		if len(all.Requirements.AddedPermissions) > 0 {
@@ -88,20 +88,6 @@ func previewHolds(ctx context.Context, h client.Reader, in *PlanInput) error {
 	}
 	holds.Set(all, in.Held)
 	return nil
-}
-
-// release is the one that a rollout would have, as far as it matters for who may bring
-// it where.
-func (in PlanInput) release() v1alpha1.Release {
-	release := v1alpha1.Release{Package: in.Operator.Spec.Package,
-		Install: in.Operator.Spec.Install.InstallSettings, Catalog: v1alpha1.CatalogPin{Source: in.catalog.Spec.Source}}
-	if in.catalog.Status.Source != nil {
-		release.Catalog.Source = *in.catalog.Status.Source
-	}
-	if v := in.catalog.Spec.Verification; v != nil {
-		release.Catalog.PublicKeys = v.PublicKeys
-	}
-	return release
 }
 
 // requirements are what the target needs of a cluster, as far as the catalog says so

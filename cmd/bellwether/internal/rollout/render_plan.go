@@ -216,7 +216,7 @@ func planNotes(in PlanInput) []string {
 	if in.Operator.Spec.Paused {
 		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
 	}
-	if in.adopts() && (in.Running == nil || !in.Running.Spec.Release.AsInstalled) {
+	if in.Operator.Spec.AdoptsFirst(&in.Operator.Status) && (in.Running == nil || !in.Running.Spec.Release.AsInstalled) {
 		notes = append(notes, "Before that, a rollout with the same waves takes over what others installed, in the "+
 			"versions that the clusters have. Clusters without the operator are not changed by it.")
 	}
@@ -257,7 +257,7 @@ func runningNote(in PlanInput) string {
 	release := in.Running.Spec.Release
 	does := "is in progress and would be superseded"
 	switch {
-	case release.AsInstalled && in.adopts():
+	case release.AsInstalled && in.Operator.Spec.AdoptsFirst(&in.Operator.Status):
 		does = "is in progress, and the one that is shown here follows it"
 	case in.Target != nil && in.Target.Name == release.Bundle:
 		does = "is already in progress"
@@ -265,9 +265,4 @@ func runningNote(in PlanInput) string {
 		does = "is in progress and would end first"
 	}
 	return fmt.Sprintf("Rollout %s %s %s.", in.Running.Name, release.Purpose(), does)
-}
-
-// adopts tells whether a rollout that takes over what others installed comes first.
-func (in PlanInput) adopts() bool {
-	return in.Operator.Spec.Adopt != nil && in.Operator.Status.Adoption == nil
 }

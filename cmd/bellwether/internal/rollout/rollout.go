@@ -20,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 const rolloutLong = `A rollout installs one version of an operator on the clusters, in waves.
@@ -83,7 +84,7 @@ func (a *app) rolloutGetCommand() *cobra.Command {
 	}
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "Update the output until the rollout has ended.")
 	in.Add(c)
-	states.Add(c, "rollouts")
+	states.Add(c, "rollouts", marks.OfClusters())
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }

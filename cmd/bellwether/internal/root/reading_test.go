@@ -5,6 +5,7 @@ package root_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -189,9 +190,10 @@ func TestStateFilter(t *testing.T) {
 		"operator list -o name --state vetoed": "",
 		"rollout list -o name --state stale":   "operatorrollout.bellwether.dev/echo-2\n",
 		"rollout list -o name --state drifted": "",
-		"__complete fleet list --state stale,": "stale,drifted\nstale,vetoed\nstale,paused\nstale,frozen\n" +
-			"stale,update\n",
-		"__complete rollout get --state dr": "stale\ndrifted\nvetoed\npaused\nfrozen\nupdate\n",
+		"operator list -o name --state update": "",
+		"__complete fleet list --state stale,": "stale,drifted\nstale,vetoed\nstale,paused\nstale,frozen\n",
+		"__complete rollout get --state dr":    "stale\ndrifted\nvetoed\npaused\nfrozen\n",
+		"__complete operator list --state dr":  "stale\ndrifted\nvetoed\npaused\nfrozen\nupdate\n",
 	} {
 		got := h.Must(t, strings.Fields(args)...)
 		text, _, _ := strings.Cut(got.Out, ":")
@@ -202,11 +204,18 @@ func TestStateFilter(t *testing.T) {
 			t.Errorf("%s writes %q, want %q", args, text, want)
 		}
 	}
-	for _, args := range []string{"fleet list --state old", "operator list --state old",
-		"rollout get --state stale,old"} {
-		got := h.Run(t, strings.Fields(args)...)
-		const want = "invalid value of --state: unknown state \"old\"\nHint:  use one or more of " +
-			"stale,drifted,vetoed,paused,frozen,update\n"
+	const ofAll = "stale,drifted,vetoed,paused,frozen"
+	for args, hint := range map[string]string{
+		"fleet list --state old":        "clusters have these: " + ofAll,
+		"fleet list --state update":     "clusters have these: " + ofAll,
+		"operator list --state old":     "operators have these: " + ofAll + ",update",
+		"rollout get --state stale,old": "rollouts have these: " + ofAll,
+		"rollout list --state Update":   "rollouts have these: " + ofAll,
+	} {
+		fields := strings.Fields(args)
+		got := h.Run(t, fields...)
+		words := strings.Split(fields[len(fields)-1], ",")
+		want := fmt.Sprintf("invalid value of --state: unknown state %q\nHint:  %s\n", words[len(words)-1], hint)
 		if got.Code != 1 || !strings.HasSuffix(got.Err, want) {
 			t.Errorf("%s ends with %d: %s", args, got.Code, got.Err)
 		}
