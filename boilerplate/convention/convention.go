@@ -12,13 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/bellwether-dev/bellwether/untrusted"
 )
@@ -48,30 +48,29 @@ type Kind string
 
 // The kinds of files.
 const (
-	// Owned files are rewritten by each update, and never edited by hand.
-	Owned Kind = "owned"
-	// Shared files belong to the repository, except for marked regions.
-	Shared Kind = "shared"
-	// Merged files belong to both sides; updates are merged three ways.
-	Merged Kind = "merged"
-	// Once files are written where they are missing, and belong to the repository from then on.
-	Once Kind = "once"
+	Owned  Kind = "owned"  // rewritten by each update, and never edited by hand
+	Shared Kind = "shared" // the repository's, except for marked regions
+	Merged Kind = "merged" // of both sides; updates are merged three ways
+	Once   Kind = "once"   // written where it is missing, and the repository's from then on
 )
 
-// Convention is a convention as it was read.
+// Convention is a convention as it was read: the fields of convention.yaml, and what is beside it.
 type Convention struct {
-	Name        string
-	Version     string
-	Description string
+	APIVersion  string `json:"apiVersion"`
+	Kind        string `json:"kind"`
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+	Description string `json:"description"`
 	// Requires are names of conventions that have to be subscribed to as well.
-	Requires   []string
-	Parameters []Parameter
-	Files      []File
+	Requires   []string    `json:"requires,omitempty"`
+	Parameters []Parameter `json:"parameters,omitempty"`
+	Files      []File      `json:"files"`
 	// Replaces are paths that this convention takes over from earlier ones, as CONVENTION/PATH.
-	Replaces   []string
-	Migrations []Migration
+	Replaces []string `json:"replaces,omitempty"`
+	// Migrations are those of migrations.yaml.
+	Migrations []Migration `json:"-"`
 	// Digest identifies the content: the SHA-256 of the names and contents of all files.
-	Digest string
+	Digest string `json:"-"`
 
 	contents map[string][]byte
 }
@@ -102,19 +101,6 @@ type Migration struct {
 	Set map[string]any `json:"set,omitempty"`
 }
 
-// manifest is the content of convention.yaml.
-type manifest struct {
-	APIVersion  string      `json:"apiVersion"`
-	Kind        string      `json:"kind"`
-	Name        string      `json:"name"`
-	Version     string      `json:"version"`
-	Description string      `json:"description"`
-	Requires    []string    `json:"requires,omitempty"`
-	Parameters  []Parameter `json:"parameters,omitempty"`
-	Files       []File      `json:"files"`
-	Replaces    []string    `json:"replaces,omitempty"`
-}
-
 // invalid is an error about the content of a convention.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
@@ -134,16 +120,10 @@ func FromFiles(contents map[string][]byte) (*Convention, error) {
 	if err := checkContents(contents); err != nil {
 		return nil, err
 	}
-	var m manifest
-	if err := untrusted.UnmarshalStrict(contents[ManifestName], &m); err != nil {
+	c := &Convention{contents: contents, Digest: digest(contents)}
+	if err := untrusted.UnmarshalStrict(contents[ManifestName], c); err != nil {
 		return nil, invalid("%s: %w", ManifestName, err)
 	}
-	if m.APIVersion != APIVersion || m.Kind != "Convention" {
-		return nil, invalid("%s is of %s %s, and has to be of %s Convention", ManifestName, m.APIVersion, m.Kind,
-			APIVersion)
-	}
-	c := &Convention{Name: m.Name, Version: m.Version, Description: m.Description, Requires: m.Requires,
-		Parameters: m.Parameters, Files: m.Files, Replaces: m.Replaces, contents: contents, Digest: digest(contents)}
 	if text, ok := contents[MigrationsName]; ok {
 		var list struct {
 			Migrations []Migration `json:"migrations"`
@@ -161,36 +141,28 @@ func FromFiles(contents map[string][]byte) (*Convention, error) {
 
 // readAll reads all files of a convention, within its limits.
 func readAll(files fs.FS) (map[string][]byte, error) {
-	contents, total := map[string][]byte{}, 0
+	contents, total := map[string][]byte{}, int64(0)
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return fmt.Errorf("read convention: %w", err)
-		case d.IsDir():
-			return nil
-		case !d.Type().IsRegular():
-			return invalid("%s is a link or a device, and only files are read", name)
-		case len(contents) == MaxFiles:
-			return invalid("it has more than %d files", MaxFiles)
+		if err != nil || d.IsDir() {
+			return err
 		}
 		info, err := d.Info()
 		if err != nil {
-			return fmt.Errorf("read convention: %w", err)
+			return err
 		}
-		if info.Size() > MaxFileBytes {
-			return invalid("%s has %d bytes, and may have %d", name, info.Size(), MaxFileBytes)
+		if !info.Mode().IsRegular() {
+			return invalid("%s is a link or a device, and only files are read", name)
 		}
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			return fmt.Errorf("read convention: %w", err)
+		if total += info.Size(); total > MaxBytes || len(contents) == MaxFiles {
+			return invalid("it has more than %d files or %d bytes", MaxFiles, MaxBytes)
 		}
-		if total += len(text); total > MaxBytes {
-			return invalid("it has more than %d bytes", MaxBytes)
-		}
-		contents[name] = text
-		return nil
+		contents[name], err = fs.ReadFile(files, name)
+		return err
 	})
-	return contents, err
+	if err != nil {
+		return nil, fmt.Errorf("read convention: %w", err)
+	}
+	return contents, nil
 }
 
 // checkContents holds the limits and the names of a convention's files.
@@ -198,21 +170,21 @@ func checkContents(contents map[string][]byte) error {
 	total := 0
 	for name, text := range contents {
 		total += len(text)
-		switch {
-		case len(text) > MaxFileBytes:
+		if len(text) > MaxFileBytes {
 			return invalid("%s has %d bytes, and may have %d", name, len(text), MaxFileBytes)
-		case slices.ContainsFunc(strings.Split(name, "/"), func(s string) bool { return strings.HasPrefix(s, ".") }):
+		}
+		if strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
 			return invalid("the name of %s begins with a dot: name it without, and set the path in %s", name,
 				ManifestName)
 		}
 	}
-	switch {
-	case total > MaxBytes || len(contents) > MaxFiles:
+	if total > MaxBytes || len(contents) > MaxFiles {
 		return invalid("it has %d files and %d bytes, and may have %d and %d", len(contents), total, MaxFiles, MaxBytes)
-	case contents[ManifestName] == nil:
-		return invalid("it has no %s", ManifestName)
-	case contents[ReadmeName] == nil:
-		return invalid("it has no %s", ReadmeName)
+	}
+	for _, name := range []string{ManifestName, ReadmeName} {
+		if contents[name] == nil {
+			return invalid("it has no %s", name)
+		}
 	}
 	return nil
 }
@@ -226,13 +198,13 @@ func digest(contents map[string][]byte) string {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// nameForm is the form of names of conventions and of regions.
-var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
 // IsName reports whether a text can be the name of a convention.
-func IsName(text string) bool { return nameForm.MatchString(text) }
+func IsName(text string) bool { return len(validation.IsDNS1123Label(text)) == 0 }
 
 func (c *Convention) check() error {
+	if c.APIVersion != APIVersion || c.Kind != "Convention" {
+		return invalid("%s is of %s %s, and has to be of %s Convention", ManifestName, c.APIVersion, c.Kind, APIVersion)
+	}
 	if !IsName(c.Name) {
 		return invalid("the name %q is not one of small letters, digits and dashes", c.Name)
 	}
@@ -275,7 +247,7 @@ func (c *Convention) checkFiles() error {
 			return invalid("%s: the kind %q is not owned, shared, merged or once", f.Path, f.Kind)
 		case !slices.Contains([]string{"", "0644", "0755"}, f.Mode):
 			return invalid("%s: the mode %q is not 0644 or 0755", f.Path, f.Mode)
-		case f.When != "" && !c.hasParameter(f.When):
+		case f.When != "" && !slices.ContainsFunc(c.Parameters, func(p Parameter) bool { return p.Name == f.When }):
 			return invalid("%s: when: there is no parameter %q", f.Path, f.When)
 		case f.Kind != Owned && f.Kind != Once && (!utf8.Valid(text) || slices.Contains(text, 0)):
 			return invalid("%s is not text, and cannot be %s", f.Path, f.Kind)
@@ -304,10 +276,6 @@ func (c *Convention) checkMigrations() error {
 	return nil
 }
 
-func (c *Convention) hasParameter(name string) bool {
-	return slices.ContainsFunc(c.Parameters, func(p Parameter) bool { return p.Name == name })
-}
-
 // MigrationsSince returns the migrations above a version, the oldest first.
 func (c *Convention) MigrationsSince(version string) []Migration {
 	from, err := semver.Parse(version)
@@ -329,7 +297,7 @@ var pathForm = regexp.MustCompile(`^[A-Za-z0-9._@+/-]{1,255}$`)
 // relative, leads out of the repository, into .git or to the files of this program, or has other characters than
 // letters, digits and ._@+-/. The error wraps ErrInvalid.
 func CheckPath(name string) error {
-	if !pathForm.MatchString(name) || !fs.ValidPath(name) || name == "." || path.IsAbs(name) {
+	if !pathForm.MatchString(name) || !fs.ValidPath(name) || name == "." {
 		return invalid("the path %q is not clean and relative, of letters, digits and ._@+-/", name)
 	}
 	for i, part := range strings.Split(strings.ToLower(name), "/") {

@@ -95,8 +95,8 @@ cgo
 	if err != nil || got["cgo.txt"] == nil {
 		t.Errorf("with cgo: %v, %v", err, got)
 	}
-	if missing := Missing([]*Convention{c}, nil); len(missing) != 1 || missing[0].Name != "module" {
-		t.Errorf("missing: %v", missing)
+	if known := Parameters([]*Convention{c}); len(known) != 4 || known["module"].Default != nil {
+		t.Errorf("parameters: %v", known)
 	}
 }
 
@@ -107,7 +107,9 @@ func TestHostileConventions(t *testing.T) {
 	}
 	file := func(text string) string { return "-- files/a --\n" + text + "\n" }
 	template := func(text string) map[string][]byte {
-		return with("parameters: [{name: list, type: list, description: A list., default: [a]}]\n"+
+		many := "[" + strings.Repeat("a, ", 200) + "]"
+		return with("parameters: [{name: list, type: list, description: A list., default: [a]}, "+
+			"{name: many, type: list, description: A list., default: "+many+"}]\n"+
 			"files: [{path: a, template: files/a.tmpl, kind: once}]", "-- files/a.tmpl --\n"+text+"\n")
 	}
 	large := with(one("a"), file("a"))
@@ -136,7 +138,7 @@ func TestHostileConventions(t *testing.T) {
 		"a path twice but for case": {with("files:\n- {path: docs/a, template: files/a, kind: once}\n"+
 			"- {path: Docs/b, template: files/a, kind: once}", file("a")), "case alone"},
 		"a file and a folder": {with("files:\n- {path: a/b, template: files/a, kind: once}\n"+
-			"- {path: a, template: files/a, kind: once}", file("a")), "is a folder"},
+			"- {path: a, template: files/a, kind: once}", file("a")), "is a folder for a/b"},
 		"a template elsewhere": {with("files: [{path: a, template: ../../etc/passwd, kind: once}]", file("a")),
 			"there is no file"},
 		"a set-uid mode": {with(`files: [{path: a, template: files/a, kind: once, mode: "4755"}]`, file("a")),
@@ -150,10 +152,16 @@ func TestHostileConventions(t *testing.T) {
 		"a replaced path":      {with("replaces: [a]\n"+one("a"), file("a")), "CONVENTION/PATH"},
 		"an unknown function":  {template(`[[ printf "%1000000d" 1 ]]`), "may not call"},
 		"a loop over a number": {template("[[ range 1000000000 ]][[ end ]]"), "loops over"},
+		"a loop over a parameter that is a number": {with("parameters: [{name: n, type: integer, description: N., "+
+			"default: 1000000000}]\nfiles: [{path: a, template: files/a.tmpl, kind: once}]",
+			"-- files/a.tmpl --\n[[ range $.n ]][[ end ]]\n"), "loops over"},
 		"deep loops": {template(strings.Repeat("[[ range $.list ]]", 9) + strings.Repeat("[[ end ]]", 9)),
 			"nested too deeply"},
 		"a growing variable": {template(`[[ $x := "" ]][[ $x = join $x .list ]]`), "may not have"},
-		"recursion":          {template(`[[ define "a" ]][[ template "a" ]][[ end ]][[ template "a" ]]`), "defines"},
+		"a growing pipe":     {template(`[[ "x" ` + strings.Repeat("| quote ", 40) + "]]"), "more than is permitted"},
+		"a growing list": {template(`[[ join (join "` + strings.Repeat("x", 500_000) + `" $.many) $.many ]]`),
+			"more than is permitted"},
+		"recursion": {template(`[[ define "a" ]][[ template "a" ]][[ end ]][[ template "a" ]]`), "defines"},
 		"a missing parameter": {template("[[ .other ]]"),
 			`no entry for key "other"`},
 		"a shared file without regions": {with("files: [{path: a, template: files/a, kind: shared}]", file("a")),
@@ -224,9 +232,9 @@ func TestParameters(t *testing.T) {
 		"a list":          {Parameter{Type: List}, "a, b,", []any{"a", "b"}, ""},
 		"a list of":       {Parameter{Type: List, Pattern: "a"}, "a,b", nil, "does not match"},
 		"a boolean":       {Parameter{Type: Boolean}, "true", true, ""},
-		"no boolean":      {Parameter{Type: Boolean}, "maybe", nil, "not true or false"},
+		"no boolean":      {Parameter{Type: Boolean}, "maybe", nil, "is no boolean"},
 		"an integer":      {Parameter{Type: Integer}, "7", int64(7), ""},
-		"no whole number": {Parameter{Type: Integer}, "7.5", nil, "whole number"},
+		"no whole number": {Parameter{Type: Integer}, "7.5", nil, "is no integer"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -4,12 +4,11 @@
 package convention
 
 import (
-	"cmp"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -60,19 +59,10 @@ func (p Parameter) check() error {
 
 // Parse reads the value of a parameter as it is written on a command line; the items of a list are separated by commas.
 func (p Parameter) Parse(text string) (any, error) {
+	var given any = text
 	switch p.Type {
-	case Boolean:
-		value, err := strconv.ParseBool(text)
-		if err != nil {
-			return nil, invalid("parameter %s: %q is not true or false", p.Name, text)
-		}
-		return value, nil
-	case Integer:
-		value, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, invalid("parameter %s: %q is not a whole number", p.Name, text)
-		}
-		return p.value(value)
+	case Boolean, Integer:
+		_ = json.Unmarshal([]byte(text), &given) // What is neither stays text, and is refused below.
 	case List:
 		items := []any{}
 		for item := range strings.SplitSeq(text, ",") {
@@ -80,12 +70,10 @@ func (p Parameter) Parse(text string) (any, error) {
 				items = append(items, item)
 			}
 		}
-		if _, err := p.value(items); err != nil {
-			return nil, err
-		}
-		return items, nil
+		_, err := p.value(items)
+		return items, err
 	}
-	return p.value(text)
+	return p.value(given)
 }
 
 // value checks a value as it was decoded, and returns it as templates see it.
@@ -142,29 +130,18 @@ func (p Parameter) checkText(text string) error {
 	return nil
 }
 
-// Missing returns the parameters without a default that have no value, each once, by their names.
-func Missing(conventions []*Convention, given map[string]any) []Parameter {
-	found := map[string]Parameter{}
+// Parameters returns the parameters of all conventions by their names. Of those with one name, it is one that is
+// required if any is.
+func Parameters(conventions []*Convention) map[string]Parameter {
+	out := map[string]Parameter{}
 	for _, c := range conventions {
 		for _, p := range c.Parameters {
-			if _, ok := given[p.Name]; !ok && p.Default == nil {
-				found[p.Name] = p
+			if known, ok := out[p.Name]; !ok || known.Default != nil {
+				out[p.Name] = p
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Parameter) int { return cmp.Compare(a.Name, b.Name) })
-}
-
-// Find returns the parameter of a name.
-func Find(conventions []*Convention, name string) (Parameter, bool) {
-	for _, c := range conventions {
-		for _, p := range c.Parameters {
-			if p.Name == name {
-				return p, true
-			}
-		}
-	}
-	return Parameter{}, false
+	return out
 }
 
 // values are the values of a convention's parameters as its templates see them.
@@ -185,16 +162,6 @@ func (c *Convention) values(given map[string]any) (map[string]any, error) {
 		out[p.Name] = checked
 	}
 	return out, nil
-}
-
-// CheckGiven refuses values that are of no parameter.
-func CheckGiven(conventions []*Convention, given map[string]any) error {
-	for _, name := range sortedKeys(given) {
-		if _, ok := Find(conventions, name); !ok {
-			return invalid("no convention has a parameter %s", name)
-		}
-	}
-	return nil
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,8 +5,12 @@ package convention
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Rendered is a file as a repository should have it.
@@ -27,20 +31,18 @@ type Tree map[string]*Rendered
 // Render renders conventions in the order in which the repository lists them. A path in two conventions is an error,
 // unless the later one replaces it, or both share it with regions of different names. Errors wrap ErrInvalid.
 func Render(conventions []*Convention, given map[string]any) (Tree, error) {
-	names := map[string]bool{}
+	names := sets.New[string]()
 	for _, c := range conventions {
-		if names[c.Name] {
+		if names.Has(c.Name) {
 			return nil, invalid("convention %s is there twice", c.Name)
 		}
-		names[c.Name] = true
+		names.Insert(c.Name)
 	}
 	tree := Tree{}
 	for _, c := range conventions {
-		for _, required := range c.Requires {
-			if !names[required] {
-				return nil, invalid("convention %s requires convention %s, which the repository does not subscribe to",
-					c.Name, required)
-			}
+		if missing := sets.New(c.Requires...).Difference(names); missing.Len() > 0 {
+			return nil, invalid("convention %s requires convention %s, which the repository does not subscribe to",
+				c.Name, strings.Join(sets.List(missing), ", "))
 		}
 		if err := c.render(tree, given); err != nil {
 			return nil, fmt.Errorf("convention %s: %w", c.Name, err)
@@ -55,7 +57,7 @@ func (c *Convention) render(tree Tree, given map[string]any) error {
 		return err
 	}
 	for _, f := range c.Files {
-		if f.When != "" && isEmpty(values[f.When]) {
+		if isTrue, _ := template.IsTrue(values[f.When]); f.When != "" && !isTrue {
 			continue
 		}
 		r, err := c.renderFile(f, values)
@@ -69,11 +71,6 @@ func (c *Convention) render(tree Tree, given map[string]any) error {
 	return nil
 }
 
-func isEmpty(value any) bool {
-	items, isList := value.([]string)
-	return value == false || value == "" || value == int64(0) || isList && len(items) == 0
-}
-
 func (c *Convention) renderFile(f File, values map[string]any) (*Rendered, error) {
 	text := c.contents[f.Template]
 	if strings.HasSuffix(f.Template, ".tmpl") {
@@ -84,20 +81,20 @@ func (c *Convention) renderFile(f File, values map[string]any) (*Rendered, error
 	}
 	r := &Rendered{Kind: f.Kind, Text: string(text), Executable: f.Mode == "0755", Convention: c.Name}
 	if !slices.Contains(text, 0) {
-		r.Text = endLine(strings.ReplaceAll(r.Text, "\r\n", "\n"))
+		r.Text = EndLine(strings.ReplaceAll(r.Text, "\r\n", "\n"))
 	}
 	switch f.Kind {
 	case Owned:
 		r.Text = withHeader(c.header(f.Path), r.Text)
 	case Shared:
-		pieces, err := Split(r.Text)
+		regions, err := Split(r.Text)
 		if err != nil {
 			return nil, invalid("%s: %w", f.Template, err)
 		}
-		for _, p := range pieces {
-			if p.Name != "" {
-				p.Convention = c.Name
-				r.Regions = append(r.Regions, p.Region)
+		for _, region := range regions {
+			if region.Name != "" {
+				region.Convention = c.Name
+				r.Regions = append(r.Regions, region)
 			}
 		}
 		if len(r.Regions) == 0 {
@@ -107,27 +104,27 @@ func (c *Convention) renderFile(f File, values map[string]any) (*Rendered, error
 	return r, nil
 }
 
-// endLine ends the last line of a text.
-func endLine(text string) string {
+// EndLine ends the last line of a text.
+func EndLine(text string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		return text + "\n"
 	}
 	return text
 }
 
-func (c *Convention) place(tree Tree, path string, r *Rendered) error {
-	earlier := tree[path]
+func (c *Convention) place(tree Tree, file string, r *Rendered) error {
+	earlier := tree[file]
 	switch {
-	case earlier == nil, slices.Contains(c.Replaces, earlier.Convention+"/"+path):
-		tree[path] = r
+	case earlier == nil, slices.Contains(c.Replaces, earlier.Convention+"/"+file):
+		tree[file] = r
 		return nil
 	case earlier.Kind != Shared || r.Kind != Shared:
-		return invalid("%s is in convention %s as well: set replaces: [%s/%s] to take it over", path,
-			earlier.Convention, earlier.Convention, path)
+		return invalid("%s is in convention %s as well: set replaces: [%s/%s] to take it over", file,
+			earlier.Convention, earlier.Convention, file)
 	}
 	for _, region := range r.Regions {
 		if slices.ContainsFunc(earlier.Regions, func(e Region) bool { return e.Name == region.Name }) {
-			return invalid("%s: region %s is in convention %s as well", path, region.Name, earlier.Convention)
+			return invalid("%s: region %s is in convention %s as well", file, region.Name, earlier.Convention)
 		}
 		earlier.Regions = append(earlier.Regions, region)
 		earlier.Text += "\n" + region.Text
@@ -135,33 +132,19 @@ func (c *Convention) place(tree Tree, path string, r *Rendered) error {
 	return nil
 }
 
-// withFolders returns a path, and the folders on the way to it, which end with a slash.
-func withFolders(path string) []string {
-	out := []string{path}
-	for end, r := range path {
-		if r == '/' {
-			out = append(out, path[:end+1])
-		}
-	}
-	return out
-}
-
 // checkTree refuses a tree that cannot be written on every file system.
 func checkTree(tree Tree) error {
 	total, seen := 0, map[string]string{}
-	for _, path := range sortedKeys(tree) {
-		total += len(tree[path].Text)
-		for _, name := range withFolders(path) {
+	for _, file := range sortedKeys(tree) {
+		total += len(tree[file].Text)
+		for name := file; name != "."; name = path.Dir(name) {
 			lower := strings.ToLower(name)
 			if other, ok := seen[lower]; ok && other != name {
 				return invalid("the paths %s and %s differ by case alone", other, name)
 			}
-			seen[lower] = name
-		}
-	}
-	for lower, path := range seen {
-		if other, ok := seen[lower+"/"]; ok {
-			return invalid("%s is a file, and %s is a folder", path, other)
+			if seen[lower] = name; name != file && tree[name] != nil {
+				return invalid("%s is a file, and is a folder for %s", name, file)
+			}
 		}
 	}
 	if total > MaxBytes || len(tree) > MaxFiles {

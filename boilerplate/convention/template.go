@@ -14,48 +14,91 @@ import (
 	"text/template/parse"
 )
 
-// functions are those of templates, besides the permitted ones of text/template. None makes its result much longer
-// than its arguments.
-var functions = template.FuncMap{
-	"lower": strings.ToLower, "upper": strings.ToUpper, "quote": strconv.Quote, "base": path.Base,
-	"trimPrefix": func(prefix, text string) string { return strings.TrimPrefix(text, prefix) },
-	"trimSuffix": func(suffix, text string) string { return strings.TrimSuffix(text, suffix) },
-	"contains":   func(part, text string) bool { return strings.Contains(text, part) },
-	"join":       func(separator string, items []string) string { return strings.Join(items, separator) },
-	"has":        func(item string, items []string) bool { return slices.Contains(items, item) },
-}
-
-// permitted are the functions of text/template that templates may call.
+// permitted are the functions of text/template that templates may call, besides those of execution.functions.
 var permitted = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len"}
 
-// maxDepth bounds how deep blocks and calls are nested, and with it the time and memory that a template takes.
-const maxDepth = 4
+// maxDepth bounds how deep blocks and calls are nested, and with it the time that a template takes.
+const maxDepth = 3
 
-// execute renders a template. A template comes from outside: it can loop over parameters only, cannot call another
-// template, and calls no function that makes much of little.
+// maxWork bounds what all functions of one template read and write.
+const maxWork = 16 * MaxFileBytes
+
+// execution renders one template. A template comes from outside: it can loop over lists among the parameters only,
+// calls no other template, keeps nothing in variables, and its functions make no more than some megabytes.
+type execution struct {
+	values map[string]any
+	out    bytes.Buffer
+	work   int
+}
+
 func execute(name string, text []byte, values map[string]any) ([]byte, error) {
+	e := &execution{values: values}
+	functions := e.functions()
 	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(functions).Parse(string(text))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, invalid("%w", err)
-	}
-	if len(t.Templates()) > 1 {
+	case len(t.Templates()) > 1:
 		return nil, invalid("template %s defines other templates", name)
-	}
-	if t.Tree == nil {
+	case t.Tree == nil:
 		return nil, nil
 	}
-	if err := checkNodes(t.Root, 0); err != nil {
+	if err := e.checkNodes(t.Root, 0); err != nil {
 		return nil, invalid("template %s: %w", name, err)
 	}
-	out := &boundedBuffer{}
-	if err := t.Execute(out, values); err != nil {
+	if err := t.Execute(e, values); err != nil {
 		return nil, invalid("%w", err)
 	}
-	return out.Bytes(), nil
+	return e.out.Bytes(), nil
+}
+
+// functions are those of templates.
+func (e *execution) functions() template.FuncMap {
+	bounded := func(f func(string) string) func(string) (string, error) {
+		return func(text string) (string, error) {
+			out := f(text)
+			return out, e.spend(len(text) + len(out))
+		}
+	}
+	return template.FuncMap{
+		"lower": bounded(strings.ToLower), "upper": bounded(strings.ToUpper), "quote": bounded(strconv.Quote),
+		"base":       path.Base,
+		"trimPrefix": func(prefix, text string) string { return strings.TrimPrefix(text, prefix) },
+		"trimSuffix": func(suffix, text string) string { return strings.TrimSuffix(text, suffix) },
+		"contains": func(part, text string) (bool, error) {
+			return strings.Contains(text, part), e.spend(len(text))
+		},
+		"join": func(separator string, items []string) (string, error) {
+			if err := e.spend((len(separator) + 1) * len(items)); err != nil {
+				return "", err
+			}
+			return bounded(func(separator string) string { return strings.Join(items, separator) })(separator)
+		},
+		"has": func(item string, items []string) bool { return slices.Contains(items, item) },
+	}
+}
+
+func (e *execution) spend(bytes int) error {
+	if e.work += bytes; e.work > maxWork {
+		return errors.New("its functions do more than is permitted")
+	}
+	return nil
+}
+
+// Write implements io.Writer for the text of one file.
+func (e *execution) Write(p []byte) (int, error) {
+	if e.out.Len()+len(p) > MaxFileBytes {
+		return 0, invalid("what is rendered has more than %d bytes", MaxFileBytes)
+	}
+	return e.out.Write(p)
+}
+
+func refused(node parse.Node) error {
+	return errors.New("it has " + node.String() + ", which templates of conventions may not have")
 }
 
 // checkNodes refuses what is not known to be harmless.
-func checkNodes(list *parse.ListNode, depth int) error {
+func (e *execution) checkNodes(list *parse.ListNode, depth int) error {
 	if list == nil {
 		return nil
 	}
@@ -67,15 +110,20 @@ func checkNodes(list *parse.ListNode, depth int) error {
 		switch n := node.(type) {
 		case *parse.TextNode, *parse.CommentNode:
 		case *parse.ActionNode:
-			err = checkPipe(n.Pipe, 0)
+			err = e.checkPipe(n.Pipe, 0)
 		case *parse.IfNode:
-			err = checkBranch(&n.BranchNode, depth)
+			err = e.checkBranch(&n.BranchNode, depth)
 		case *parse.WithNode:
-			err = checkBranch(&n.BranchNode, depth)
+			err = e.checkBranch(&n.BranchNode, depth)
 		case *parse.RangeNode:
-			err = errors.Join(checkRange(n.Pipe), checkBranch(&n.BranchNode, depth))
+			// A loop over a number could take for ever.
+			name, isField := strings.CutPrefix(strings.TrimPrefix(n.Pipe.String(), "$"), ".")
+			if _, isList := e.values[name].([]string); !isField || !isList {
+				return errors.New("it loops over something else than a list among the parameters: " + n.Pipe.String())
+			}
+			err = e.checkBranch(&n.BranchNode, depth)
 		default:
-			err = errors.New("it has " + node.String() + ", which templates of conventions may not have")
+			err = refused(node)
 		}
 		if err != nil {
 			return err
@@ -84,55 +132,32 @@ func checkNodes(list *parse.ListNode, depth int) error {
 	return nil
 }
 
-func checkBranch(n *parse.BranchNode, depth int) error {
-	return errors.Join(checkPipe(n.Pipe, 0), checkNodes(n.List, depth+1), checkNodes(n.ElseList, depth+1))
+func (e *execution) checkBranch(n *parse.BranchNode, depth int) error {
+	return errors.Join(e.checkPipe(n.Pipe, 0), e.checkNodes(n.List, depth+1), e.checkNodes(n.ElseList, depth+1))
 }
 
-// checkRange permits loops over one parameter alone.
-func checkRange(pipe *parse.PipeNode) error {
-	if len(pipe.Cmds) == 1 && len(pipe.Cmds[0].Args) == 1 {
-		switch pipe.Cmds[0].Args[0].(type) {
-		case *parse.FieldNode, *parse.VariableNode:
-			return nil
-		}
+func (e *execution) checkPipe(pipe *parse.PipeNode, depth int) error {
+	if depth > maxDepth || len(pipe.Decl) > 0 {
+		return refused(pipe)
 	}
-	return errors.New("it loops over something else than a parameter: " + pipe.String())
-}
-
-func checkPipe(pipe *parse.PipeNode, depth int) error {
-	if depth > maxDepth || pipe.IsAssign {
-		return errors.New("it has " + pipe.String() + ", which templates of conventions may not have")
-	}
+	functions := e.functions()
 	for _, command := range pipe.Cmds {
 		for _, arg := range command.Args {
-			if err := checkArgument(arg, depth); err != nil {
+			var err error
+			switch a := arg.(type) {
+			case *parse.IdentifierNode:
+				if functions[a.Ident] == nil && !slices.Contains(permitted, a.Ident) {
+					err = errors.New("it calls " + a.Ident + ", which templates of conventions may not call")
+				}
+			case *parse.PipeNode:
+				err = e.checkPipe(a, depth+1)
+			case *parse.ChainNode:
+				err = refused(a)
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-func checkArgument(arg parse.Node, depth int) error {
-	switch a := arg.(type) {
-	case *parse.IdentifierNode:
-		if _, ok := functions[a.Ident]; !ok && !slices.Contains(permitted, a.Ident) {
-			return errors.New("it calls " + a.Ident + ", which templates of conventions may not call")
-		}
-	case *parse.PipeNode:
-		return checkPipe(a, depth+1)
-	case *parse.ChainNode:
-		return errors.New("it has " + a.String() + ", which templates of conventions may not have")
-	}
-	return nil
-}
-
-// boundedBuffer holds the text of one file.
-type boundedBuffer struct{ bytes.Buffer }
-
-func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > MaxFileBytes {
-		return 0, invalid("what is rendered has more than %d bytes", MaxFileBytes)
-	}
-	return b.Buffer.Write(p)
 }

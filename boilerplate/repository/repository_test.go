@@ -129,8 +129,8 @@ func TestKilledAnywhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range min(step, len(begun.Changes)) {
-				if err := tree.apply(begun, i); err != nil {
+			for _, c := range begun.Changes[:min(step, len(begun.Changes))] {
+				if err := tree.replace(c.Path, c.Before, c.After); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -165,26 +165,23 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeTheRecord leaves no trace: the next update begins anew.
-func TestKilledBeforeTheRecord(t *testing.T) {
-	dir, tree, _ := newRepository(t, before)
-	changes := planned(t, tree)
-	if _, err := tree.Begin(changes, ""); err != nil {
+// TestJournalKeepsEachByte records texts that YAML has to quote, and reads them again.
+func TestJournalKeepsEachByte(t *testing.T) {
+	_, tree, _ := newRepository(t, before)
+	var changes []update.Change
+	for i, text := range []string{"", "\n", " a\n  b\n", "\n\n a", "a\r\nb\r", "\xff\xfe\x00\x01",
+		"a: \t# b\n---\n...\n", "\u0085\u2028\ufeff", strings.Repeat("long ", 500), "no end", "'\"\\ {[&*!|>%@`",
+		"!!binary aGk=\n", "~", "null\n"} {
+		changes = append(changes, update.Change{Path: fmt.Sprint("f", i), Before: &update.File{Text: text},
+			After: &update.File{Text: "x" + text, Executable: true}, Conflict: i == 1})
+	}
+	begun, err := tree.Begin(changes, "a message\n\n- with lines\n")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, JournalFile)); err != nil {
-		t.Fatal(err)
-	}
-	if j, err := tree.Journal(); j != nil || err != nil {
-		t.Fatalf("got %v, %v", j, err)
-	}
-	j, err := tree.Begin(changes[:1], "")
-	if err = errors.Join(err, tree.Apply(j), tree.Finish()); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{"changed": "after\r\n", "old/gone": "gone\n", "run": "#!/bin/sh\n", "mine": "mine\n"}
-	if diff := cmp.Diff(want, files(t, dir)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	got, err := tree.Journal()
+	if diff := cmp.Diff(begun, got); diff != "" || err != nil {
+		t.Errorf("%v; (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -204,11 +201,6 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 	if got := files(t, dir)["changed"]; got != "mine\n" {
 		t.Errorf("got %q", got)
-	}
-	put(t, dir, filepath.Join(stagingFolder, "after", "1"), "something else\n")
-	j.Changes = j.Changes[1:2]
-	if err := tree.move(j.Changes[0], "", j.Changes[0].After, stagedPath("after", 1), false); err == nil {
-		t.Error("another text than what was staged is written")
 	}
 }
 
@@ -232,7 +224,7 @@ func TestCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GIT_INDEX_FILE", filepath.Join(t.TempDir(), "another")) // as in a hook
-	name, err := g.Commit(t.Context(), "Update boilerplate\n\n# a line", j.Paths())
+	name, err := g.Commit(t.Context(), "Update boilerplate\n\n# a line", update.ChangedPaths(j.Changes))
 	if err != nil || name == "" {
 		t.Fatalf("got %q, %v", name, err)
 	}
@@ -245,13 +237,13 @@ func TestCommit(t *testing.T) {
 	if got := git(t, dir, "status", "--porcelain"); got != " M mine\n?? untracked\n" {
 		t.Errorf("after the commit: %q", got)
 	}
-	if again, err := g.Commit(t.Context(), "again", j.Paths()); again != "" || err != nil {
+	if again, err := g.Commit(t.Context(), "again", update.ChangedPaths(j.Changes)); again != "" || err != nil {
 		t.Errorf("a second commit: %q, %v", again, err)
 	}
 	put(t, dir, "changed", "2\n")
 	t.Setenv("GIT_AUTHOR_EMAIL", "")
 	t.Setenv("GIT_AUTHOR_NAME", "")
-	if _, err := g.Commit(t.Context(), "no identity", j.Paths()); err == nil {
+	if _, err := g.Commit(t.Context(), "no identity", update.ChangedPaths(j.Changes)); err == nil {
 		t.Error("a commit without an identity is no error")
 	}
 	if got := git(t, dir, "diff", "--cached", "--name-only"); got != "" {
@@ -270,9 +262,9 @@ func TestFirstCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := g.Status(t.Context())
-	if diff := cmp.Diff(map[string]string{"a": "untracked"}, s.Changed); diff != "" || err != nil {
-		t.Errorf("%v; (-want +got):\n%s", err, diff)
+	if err := g.CheckClean(t.Context(), []string{"a"}); !errors.Is(err, ErrDirty) ||
+		!strings.HasSuffix(err.Error(), ": a is untracked") {
+		t.Errorf("got %v", err)
 	}
 	if _, err := g.Commit(t.Context(), "one", []string{"a", "not-there"}); err != nil {
 		t.Fatal(err)
@@ -302,7 +294,7 @@ func TestCheckClean(t *testing.T) {
 			t.Helper()
 			put(t, dir, "mine", "2\n")
 			git(t, dir, "add", "mine")
-		}, "staged: mine"},
+		}, "mine is staged"},
 		"a merge": {func(t *testing.T, dir string) {
 			t.Helper()
 			git(t, dir, "checkout", "--quiet", "-b", "other")
@@ -323,11 +315,7 @@ func TestCheckClean(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, _, g := newRepository(t, before)
 			c.change(t, dir)
-			s, err := g.Status(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = s.CheckClean([]string{"changed", "new/file"})
+			err := g.CheckClean(t.Context(), []string{"changed", "new/file"})
 			isRight := errors.Is(err, ErrDirty) && strings.Contains(err.Error(), c.want)
 			if c.want == "" && err != nil || c.want != "" && !isRight {
 				t.Errorf("got %v, want %q", err, c.want)
@@ -420,7 +408,7 @@ func TestMergeFile(t *testing.T) {
 	got, conflict, err = merge("dir/a", "mine\n", "base\n", "theirs\n")
 	want := "<<<<<<< dir/a (yours)\nmine\n||||||| dir/a (as rendered last)\nbase\n=======\ntheirs\n" +
 		">>>>>>> dir/a (convention)\n"
-	if diff := cmp.Diff(want, got); diff != "" || !conflict || err != nil || !update.HasConflict(got) {
+	if diff := cmp.Diff(want, got); diff != "" || !conflict || err != nil || update.ConflictLine(got) == 0 {
 		t.Errorf("%t, %v (-want +got):\n%s", conflict, err, diff)
 	}
 	var mine, theirs, base strings.Builder
@@ -432,23 +420,5 @@ func TestMergeFile(t *testing.T) {
 	if got, conflict, err := merge("a", mine.String(), base.String(), theirs.String()); !conflict || err != nil ||
 		!strings.Contains(got, "mine 299") {
 		t.Errorf("300 conflicts: %t, %v", conflict, err)
-	}
-}
-
-func TestDiff(t *testing.T) {
-	got, err := Diff(t.Context(), []update.Change{
-		{Path: "d/new", After: &update.File{Text: "1\n"}},
-		{Path: "run", Before: &update.File{Text: "1\n"}, After: &update.File{Text: "2\n", Executable: true}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"+++ b/d/new\n", "new mode 100755\n", "--- a/run\n", "-1\n+2\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in:\n%s", want, got)
-		}
-	}
-	if got, err := Diff(t.Context(), nil); got != "" || err != nil {
-		t.Errorf("nothing: %q, %v", got, err)
 	}
 }

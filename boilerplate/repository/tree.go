@@ -7,21 +7,19 @@
 package repository
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
-	"strings"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/convention"
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 	"github.com/bellwether-dev/bellwether/boilerplate/update"
 )
 
 // maxBytes bounds what is read of one file.
-const maxBytes = 16 << 20
+const maxBytes = 64 << 20
 
 // Tree is the folder of a repository.
 type Tree struct {
@@ -49,75 +47,54 @@ func (t *Tree) Read(name string) (*update.File, error) {
 		if r != '/' {
 			continue
 		}
-		found, err := t.obstacleOnTheWay(name[:i])
-		if found != nil || err != nil {
-			return found, err
+		info, err := t.root.Lstat(name[:i])
+		if err != nil {
+			return nil, unlessMissing(name, err)
+		}
+		if is := t.obstacle(name[:i], info); is != folder {
+			return &update.File{Obstacle: cmp.Or(is, "a file") + ", " + name[:i] + ","}, nil
 		}
 	}
 	info, err := t.root.Lstat(name)
-	switch {
-	case isMissing(err):
-		return nil, nil //nolint:nilnil // there is none
-	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	case info.Mode()&fs.ModeSymlink != 0:
-		return &update.File{Obstacle: "a symbolic link"}, nil
-	case info.IsDir():
-		return &update.File{Obstacle: t.folder(name)}, nil
-	case !info.Mode().IsRegular():
-		return &update.File{Obstacle: "a device or a pipe"}, nil
-	case info.Size() > maxBytes:
-		return &update.File{Obstacle: fmt.Sprintf("a file of more than %d MiB", maxBytes>>20)}, nil
-	}
-	text, err := t.readFile(name)
 	if err != nil {
-		return nil, err
+		return nil, unlessMissing(name, err)
+	}
+	if is := t.obstacle(name, info); is != "" {
+		return &update.File{Obstacle: is}, nil
+	}
+	text, err := t.root.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return &update.File{Text: string(text), Executable: info.Mode()&0o100 != 0}, nil
 }
 
-// isMissing reports whether there is nothing at a path. A file in the place of a folder is found on the way.
-func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
-
-func (t *Tree) readFile(name string) ([]byte, error) {
-	f, err := t.root.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+// unlessMissing is an error about a file, nil if there is none.
+func unlessMissing(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return text, nil
+	return fmt.Errorf("read %s: %w", name, err)
 }
 
-// obstacleOnTheWay returns what is at the place of a folder; nil if it is a folder of this repository, or missing.
-func (t *Tree) obstacleOnTheWay(dir string) (*update.File, error) {
-	info, err := t.root.Lstat(dir)
+const folder = "a folder"
+
+// obstacle says what is at a path; empty for a file.
+func (t *Tree) obstacle(name string, info fs.FileInfo) string {
 	switch {
-	case isMissing(err):
-		return nil, nil //nolint:nilnil // nothing is in the way
-	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", dir, err)
 	case info.Mode()&fs.ModeSymlink != 0:
-		return &update.File{Obstacle: "a symbolic link, " + dir + ","}, nil
-	case !info.IsDir():
-		return &update.File{Obstacle: "a file, " + dir + ","}, nil
-	case t.folder(dir) == submodule:
-		return &update.File{Obstacle: submodule + ", " + dir + ","}, nil
+		return "a symbolic link"
+	case info.IsDir():
+		if _, err := t.root.Lstat(path.Join(name, ".git")); err == nil {
+			return "a submodule"
+		}
+		return folder
+	case !info.Mode().IsRegular():
+		return "a device or a pipe"
+	case info.Size() > maxBytes:
+		return fmt.Sprintf("a file of more than %d MiB", maxBytes>>20)
 	}
-	return nil, nil //nolint:nilnil // nothing is in the way
-}
-
-const submodule = "a submodule"
-
-// folder says what a folder is.
-func (t *Tree) folder(dir string) string {
-	if _, err := t.root.Lstat(path.Join(dir, ".git")); err == nil {
-		return submodule
-	}
-	return "a folder"
+	return ""
 }
 
 // ReadAll reads the files at some paths, as far as they are there.
@@ -154,9 +131,6 @@ func (t *Tree) Base(lock *subscription.Lock) (map[string]string, error) {
 		return out, nil
 	}
 	for _, f := range lock.Files {
-		if f.Kind != convention.Merged && f.Kind != convention.Shared {
-			continue
-		}
 		text, err := t.Text(basePath(f.Path))
 		if err != nil {
 			return nil, err
@@ -199,7 +173,7 @@ func (t *Tree) write(name string, f update.File) error {
 }
 
 func (t *Tree) writeTemporary(text string, mode fs.FileMode) error {
-	if err := t.root.Remove(temporary); err != nil && !isMissing(err) {
+	if err := t.root.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	f, err := t.root.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
@@ -212,7 +186,7 @@ func (t *Tree) writeTemporary(text string, mode fs.FileMode) error {
 
 // remove removes a file, and the folders that are empty then.
 func (t *Tree) remove(name string) error {
-	if err := t.root.Remove(name); err != nil && !isMissing(err) {
+	if err := t.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", name, err)
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
@@ -221,14 +195,4 @@ func (t *Tree) remove(name string) error {
 		}
 	}
 	return nil
-}
-
-// isInside reports whether a path is below one of the folders.
-func isInside(name string, folders []string) (string, bool) {
-	for _, folder := range folders {
-		if name == folder || strings.HasPrefix(name, folder+"/") {
-			return folder, true
-		}
-	}
-	return "", false
 }

@@ -6,10 +6,12 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -24,44 +26,41 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
+// What keeps a repository from being updated.
 var (
-	// ErrNotSubscribed says that a repository has no .boilerplate.yaml.
 	ErrNotSubscribed = errors.New("the repository subscribes to no conventions")
-	// ErrInProgress says that an update was not finished.
-	ErrInProgress = errors.New("an update is in progress")
-	// ErrConflicts says that conflicts are not resolved.
-	ErrConflicts = errors.New("conflicts are not resolved")
-	// ErrNotNewer says that a source has a lower version than what was rendered.
-	ErrNotNewer = errors.New("the source has a lower version")
+	ErrInProgress    = errors.New("an update is in progress")
+	ErrConflicts     = errors.New("conflicts are not resolved")
+	ErrNotNewer      = errors.New("the source has a lower version")
+	ErrParameters    = errors.New("parameters have no value")
 )
 
 // Repository is a repository as it was read.
 type Repository struct {
-	Tree *repository.Tree
-	// Text is that of the subscription, nil without one.
-	Text         []byte
+	Tree         *repository.Tree
+	Text         []byte // of the subscription, nil without one
 	Subscription *subscription.Subscription
-	// Lock is nil where nothing was rendered yet.
-	Lock *subscription.Lock
-	Base map[string]string
-	// Journal is the update in progress, nil without one.
-	Journal *repository.Journal
+	Lock         *subscription.Lock // nil where nothing was rendered yet
+	Base         map[string]string
+	Journal      *repository.Journal // the update in progress, nil without one
+
+	sources source.Loader
 }
 
-// Open reads a repository. Without a subscription the error wraps ErrNotSubscribed, and the repository is returned with
-// an empty one. Close the tree in any case but that of another error.
-func Open(dir string) (*Repository, error) {
+// Open reads a repository that gets conventions from some sources, with its own keys. Without a subscription the error
+// wraps ErrNotSubscribed, and the repository is returned with an empty one. Close the tree in any case but that of
+// another error.
+func Open(dir string, sources source.Loader) (*Repository, error) {
 	tree, err := repository.OpenTree(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &Repository{Tree: tree, Subscription: &subscription.Subscription{}}
-	if err := r.read(); err != nil && !errors.Is(err, ErrNotSubscribed) {
+	r := &Repository{Tree: tree, Subscription: &subscription.Subscription{}, sources: sources}
+	err = r.read()
+	if err != nil && !errors.Is(err, ErrNotSubscribed) {
 		return nil, errors.Join(err, tree.Close())
-	} else if err != nil {
-		return r, err
 	}
-	return r, nil
+	return r, err
 }
 
 func (r *Repository) read() error {
@@ -92,20 +91,21 @@ func (r *Repository) read() error {
 	return nil
 }
 
-// Keys returns the public keys that the subscription names.
-func (r *Repository) Keys() ([][]byte, error) {
-	var out [][]byte
+// loader returns a loader for this repository: with its keys, and folders relative to it.
+func (r *Repository) loader() (*source.Loader, error) {
+	l := r.sources
+	l.Dir = r.Tree.Dir
 	for _, name := range r.Subscription.Keys {
 		text, err := r.Tree.Text(name)
+		if err == nil && text == nil {
+			err = fmt.Errorf("there is no file %s", name)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read key: %w", err)
 		}
-		if text == nil {
-			return nil, fmt.Errorf("read key: there is no file %s", name)
-		}
-		out = append(out, text)
+		l.Keys = append(l.Keys, text)
 	}
-	return out, nil
+	return &l, nil
 }
 
 // Check returns what has drifted. It needs neither git nor a network.
@@ -124,7 +124,6 @@ func (r *Repository) Check(now time.Time) ([]update.Finding, error) {
 
 // Options say what to update to.
 type Options struct {
-	Loader *source.Loader
 	// Convention is the one that To and Source are for; it may be empty where there is one.
 	Convention string
 	// To is another version, Source another source.
@@ -140,31 +139,29 @@ type Options struct {
 type Proposal struct {
 	Plan *update.Plan
 	// Changes are those of Plan, and those of this program's own files.
-	Changes []update.Change
-	// Versions tell which conventions change, a sentence each.
-	Versions []string
-	// Message is that of the commit.
-	Message string
+	Changes  []update.Change
+	Versions []string // which conventions change, a sentence each
+	Message  string   // of the commit
 }
 
 // Plan plans an update, and writes nothing.
 func (r *Repository) Plan(ctx context.Context, o Options) (*Proposal, error) {
-	p := &planning{Repository: r, options: o, renames: map[string]string{}}
-	p.next = *r.Subscription
-	p.next.Conventions = slices.Clone(r.Subscription.Conventions)
-	p.next.Parameters = maps.Clone(r.Subscription.Parameters)
-	if p.next.Parameters == nil {
-		p.next.Parameters = map[string]any{}
-	}
-	if err := p.target(); err != nil {
+	loader, err := r.loader()
+	if err != nil {
 		return nil, err
 	}
-	for i := range p.next.Conventions {
-		if err := p.load(ctx, i); err != nil {
-			return nil, err
-		}
+	p := &planning{Repository: r, options: o, loader: loader, next: *r.Subscription, renames: map[string]string{}}
+	p.next.Conventions = slices.Clone(r.Subscription.Conventions)
+	p.next.Parameters = map[string]any{}
+	maps.Copy(p.next.Parameters, r.Subscription.Parameters)
+	err = p.target()
+	for i := 0; err == nil && i < len(p.next.Conventions); i++ {
+		err = p.load(ctx, i)
 	}
-	if err := p.setParameters(); err != nil {
+	if err == nil {
+		err = p.setParameters()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return p.propose(ctx)
@@ -174,6 +171,7 @@ func (r *Repository) Plan(ctx context.Context, o Options) (*Proposal, error) {
 type planning struct {
 	*Repository
 	options     Options
+	loader      *source.Loader
 	next        subscription.Subscription
 	conventions []*convention.Convention
 	renames     map[string]string
@@ -184,7 +182,7 @@ type planning struct {
 
 // target applies what the options say about one convention.
 func (p *planning) target() error {
-	o := p.options
+	o := &p.options
 	if o.To == "" && o.Source == "" {
 		return nil
 	}
@@ -193,51 +191,34 @@ func (p *planning) target() error {
 	}
 	use := p.next.Use(o.Convention)
 	if use == nil {
-		return fmt.Errorf("%w: name the one that changes: %s", source.ErrNotFound, names(p.next.Conventions))
+		return fmt.Errorf("%w: name the one that changes", source.ErrNotFound)
 	}
-	if o.Source != "" {
-		use.Source = o.Source
-	}
-	use.Version, use.Digest = o.To, ""
+	use.Source, use.Version, use.Digest = cmp.Or(o.Source, use.Source), o.To, ""
 	if image, ok := strings.CutPrefix(use.Source, subscription.OCI); ok && o.To != "" {
 		repo, err := oci.Repository(image)
-		if err != nil {
-			return err
-		}
 		use.Source = subscription.OCI + repo + ":" + o.To
+		return err
 	}
-	p.options.Convention = o.Convention
 	return nil
-}
-
-func names(uses []subscription.Use) string {
-	var out []string
-	for _, u := range uses {
-		out = append(out, u.Name)
-	}
-	return strings.Join(out, ", ")
 }
 
 // load gets one convention, and pins it in the next subscription.
 func (p *planning) load(ctx context.Context, i int) error {
-	use, locked := p.next.Conventions[i], p.Lock.Convention(p.next.Conventions[i].Name)
+	use := p.next.Conventions[i]
+	locked := p.Lock.Convention(use.Name)
 	isTarget := p.options.Convention == use.Name && (p.options.To != "" || p.options.Source != "")
 	ask := use
 	isAsRendered := locked != nil && (locked.Use == use || locked.Source != use.Source && locked.Digest == use.Digest)
 	if !isTarget && (isAsRendered || !strings.HasPrefix(use.Source, subscription.OCI)) {
 		ask.Digest, ask.Version = "", "" // what the source has now, also where somebody has written another source
 	}
-	found, err := p.options.Loader.Load(ctx, ask, locked)
+	found, err := p.loader.Load(ctx, ask, locked)
 	if errors.Is(err, oci.ErrUnreachable) && use.Digest != "" && ask.Digest == "" {
 		p.notes = append(p.notes, fmt.Sprintf("%s stays at %s: its registry cannot be reached", use.Name, use.Version))
-		found, err = p.options.Loader.Load(ctx, use, locked)
+		found, err = p.loader.Load(ctx, use, locked)
 	}
 	if err != nil {
 		return err
-	}
-	if ask.Version != "" && found.Use.Version != ask.Version {
-		return fmt.Errorf("convention %s: %w: %s has version %s, and not %s", use.Name, source.ErrNotFound, use.Source,
-			found.Use.Version, ask.Version)
 	}
 	if locked != nil && !isTarget && isLower(found.Use.Version, locked.Version) {
 		return fmt.Errorf("convention %s: %w: %s has version %s, and %s was rendered", use.Name, ErrNotNewer,
@@ -295,29 +276,34 @@ func (p *planning) migrate(m convention.Migration) {
 	}
 }
 
-// ErrParameters says that parameters have no value.
-var ErrParameters = errors.New("parameters have no value")
-
+// setParameters sets what the options say, and refuses values without a parameter and parameters without a value.
 func (p *planning) setParameters() error {
-	for _, name := range slices.Sorted(maps.Keys(p.options.Set)) {
-		parameter, ok := convention.Find(p.conventions, name)
-		if !ok {
+	known := convention.Parameters(p.conventions)
+	for name, text := range p.options.Set {
+		p.next.Parameters[name] = text
+		if parameter, ok := known[name]; ok {
+			value, err := parameter.Parse(text)
+			if err != nil {
+				return err
+			}
+			p.next.Parameters[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.next.Parameters)) {
+		if _, ok := known[name]; !ok {
 			return fmt.Errorf("%w: no convention has a parameter %s", convention.ErrInvalid, name)
 		}
-		value, err := parameter.Parse(p.options.Set[name])
-		if err != nil {
-			return err
-		}
-		p.next.Parameters[name] = value
 	}
-	if missing := convention.Missing(p.conventions, p.next.Parameters); len(missing) > 0 {
-		var lines []string
-		for _, m := range missing {
-			lines = append(lines, fmt.Sprintf("%s (%s)", m.Name, m.Description))
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if _, ok := p.next.Parameters[name]; !ok && known[name].Default == nil {
+			missing = append(missing, fmt.Sprintf("%s (%s)", name, known[name].Description))
 		}
-		return fmt.Errorf("%w: %s", ErrParameters, strings.Join(lines, ", "))
 	}
-	return convention.CheckGiven(p.conventions, p.next.Parameters)
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: %s", ErrParameters, strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 func (p *planning) propose(ctx context.Context) (*Proposal, error) {
@@ -344,24 +330,13 @@ func (p *planning) propose(ctx context.Context) (*Proposal, error) {
 		}
 		plan.Lock.Conventions = append(plan.Lock.Conventions, l)
 	}
-	text, err := p.text()
-	if err != nil {
-		return nil, err
+	text := p.Text
+	if text == nil || !reflect.DeepEqual(p.next, *p.Subscription) {
+		if text, err = p.next.Write(p.Text); err != nil {
+			return nil, err
+		}
 	}
 	return p.proposal(plan, text, "Update boilerplate", p.versions, p.changelog)
-}
-
-// text is that of the next subscription. Where nothing in it changes, it is the same, byte by byte.
-func (p *planning) text() ([]byte, error) {
-	text, err := p.next.Write(p.Text)
-	if err != nil || p.Text == nil {
-		return text, err
-	}
-	same, err := p.Subscription.Write(p.Text)
-	if err == nil && string(same) == string(text) {
-		return p.Text, nil
-	}
-	return text, err
 }
 
 // proposal adds the program's own files and the message to a plan.
@@ -379,45 +354,26 @@ func (r *Repository) proposal(plan *update.Plan, text []byte, title string, vers
 	if len(title) > longestTitle {
 		title = title[:strings.LastIndexAny(title[:longestTitle], " ,")] + " …"
 	}
-	p.Message = title + "\n"
-	section := func(heading string, lines []string) {
-		if len(lines) > 0 {
-			p.Message += "\n" + heading + ":\n"
-			for _, line := range lines {
-				p.Message += "- " + line + "\n"
-			}
-		}
+	var lines []string
+	for _, c := range plan.Changes {
+		lines = append(lines, c.String())
 	}
-	section("Conventions", versions)
-	section("What is new", changelog)
-	section("Created", Lines(plan.Changes, update.Create))
-	section("Updated", Lines(plan.Changes, update.Update))
-	section("Removed", Lines(plan.Changes, update.Remove))
-	section("Left as it is", plan.Notes)
+	p.Message = title + "\n" + section("Conventions", versions) + section("What is new", changelog) +
+		section("Changes", lines) + section("Left as it is", plan.Notes)
 	return p, nil
 }
 
-// Lines are the changes of one action, for people.
-func Lines(changes []update.Change, action update.Action) []string {
-	var out []string
-	for _, c := range changes {
-		if c.Action == action {
-			line := c.Path + " (" + string(c.Kind) + ", " + c.Convention
-			if c.Note != "" {
-				line += "; " + c.Note
-			}
-			out = append(out, line+")")
-		}
+func section(heading string, lines []string) string {
+	if len(lines) == 0 {
+		return ""
 	}
-	return out
+	return "\n" + heading + ":\n- " + strings.Join(lines, "\n- ") + "\n"
 }
 
 // Result is what became of an update.
 type Result struct {
-	// Commit is the short name of the commit; empty where none was made.
-	Commit string
-	// Conflicts are the files in which conflicts have to be resolved; nothing is committed then.
-	Conflicts []string
+	Commit    string   // its short name; empty where none was made
+	Conflicts []string // files in which conflicts have to be resolved; nothing is committed then
 }
 
 // Apply writes a proposal, and commits it if asked to. It refuses, before it writes anything, what is no git repository
@@ -425,33 +381,20 @@ type Result struct {
 // repository.ErrDirty.
 func (r *Repository) Apply(ctx context.Context, p *Proposal, commit bool) (Result, error) {
 	git, err := repository.OpenGit(ctx, r.Tree.Dir)
-	if err != nil {
-		return Result{}, err
-	}
-	if err := r.checkClean(ctx, git, p); err != nil {
-		return Result{}, err
+	if err == nil { // The subscription is what people edit before an update.
+		err = git.CheckClean(ctx, update.ChangedPaths(p.Changes), subscription.File)
 	}
 	message := ""
 	if commit {
 		message = p.Message
 	}
-	if r.Journal, err = r.Tree.Begin(p.Changes, message); err != nil {
+	if err == nil {
+		r.Journal, err = r.Tree.Begin(p.Changes, message)
+	}
+	if err != nil {
 		return Result{}, err
 	}
-	return r.finish(ctx, git)
-}
-
-// checkClean permits changes of the subscription, which is what people edit before an update.
-func (r *Repository) checkClean(ctx context.Context, git *repository.Git, p *Proposal) error {
-	status, err := git.Status(ctx)
-	if err != nil {
-		return err
-	}
-	var paths []string
-	for _, c := range p.Changes {
-		paths = append(paths, c.Path)
-	}
-	return status.CheckClean(paths, subscription.File)
+	return r.Continue(ctx)
 }
 
 // Continue goes on with an update in progress: it writes what is not written yet, and commits once no conflict is left.
@@ -460,55 +403,29 @@ func (r *Repository) Continue(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	conflicts := update.Conflicts(r.Journal.Changes)
 	if !r.Journal.Applied {
-		return r.finish(ctx, git)
+		if err := r.Tree.Apply(r.Journal); err != nil || len(conflicts) > 0 {
+			return Result{Conflicts: conflicts}, err
+		}
 	}
-	files, err := r.Tree.ReadAll(r.Journal.Conflicts())
+	files, err := r.Tree.ReadAll(conflicts)
 	if err != nil {
 		return Result{}, err
 	}
-	var left []string
-	for name, f := range files {
-		if update.HasConflict(f.Text) {
-			left = append(left, name)
-		}
+	maps.DeleteFunc(files, func(_ string, f *update.File) bool { return update.ConflictLine(f.Text) == 0 })
+	if len(files) > 0 {
+		return Result{}, fmt.Errorf("%w: %s", ErrConflicts, strings.Join(slices.Sorted(maps.Keys(files)), ", "))
 	}
-	if len(left) > 0 {
-		slices.Sort(left)
-		return Result{}, fmt.Errorf("%w: %s", ErrConflicts, strings.Join(left, ", "))
-	}
-	return r.commit(ctx, git)
-}
-
-func (r *Repository) finish(ctx context.Context, git *repository.Git) (Result, error) {
-	if err := r.Tree.Apply(r.Journal); err != nil {
-		return Result{}, err
-	}
-	if conflicts := r.Journal.Conflicts(); len(conflicts) > 0 {
-		return Result{Conflicts: conflicts}, nil
-	}
-	return r.commit(ctx, git)
-}
-
-func (r *Repository) commit(ctx context.Context, git *repository.Git) (Result, error) {
 	var result Result
 	if r.Journal.Message != "" {
-		var err error
-		if result.Commit, err = git.Commit(ctx, r.Journal.Message, r.Journal.Paths()); err != nil {
+		result.Commit, err = git.Commit(ctx, r.Journal.Message, update.ChangedPaths(r.Journal.Changes))
+		if err != nil {
 			return result, err
 		}
 	}
 	r.Journal = nil
 	return result, r.Tree.Finish()
-}
-
-// Abort takes an update in progress back.
-func (r *Repository) Abort() error {
-	err := r.Tree.Abort(r.Journal)
-	if err == nil {
-		r.Journal = nil
-	}
-	return err
 }
 
 // Eject plans the end of a subscription to one convention, or with an empty name to all of them. The files stay.

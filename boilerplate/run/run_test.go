@@ -142,7 +142,7 @@ func subscribed(t *testing.T) *bench {
 
 func (b *bench) open() *Repository {
 	b.t.Helper()
-	r, err := Open(b.dir)
+	r, err := Open(b.dir, source.Loader{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func (b *bench) open() *Repository {
 func (b *bench) plan(o Options) (*Repository, *Proposal, error) {
 	b.t.Helper()
 	r := b.open()
-	o.Loader, o.Now = &source.Loader{Dir: b.dir}, now
+	o.Now = now
 	p, err := r.Plan(b.t.Context(), o)
 	return r, p, err
 }
@@ -223,9 +223,9 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("subscription:\n%s", text)
 	}
 	want := "Update boilerplate: org 0.1.0 to 0.2.0\n\nConventions:\n- org 0.1.0 to 0.2.0\n\nWhat is new:\n" +
-		"- org 0.2.0: The name is the title.\n\nCreated:\n- conf/owned.yml (owned, org; renamed from owned.yml)\n\n" +
-		"Updated:\n- Makefile (shared, org)\n- merged.txt (merged, org)\n\nRemoved:\n" +
-		"- owned.yml (owned, org; renamed to conf/owned.yml)\n\n"
+		"- org 0.2.0: The name is the title.\n\nChanges:\n- update Makefile (shared, org)\n" +
+		"- create conf/owned.yml (owned, org; renamed from owned.yml)\n- update merged.txt (merged, org)\n" +
+		"- remove owned.yml (owned, org; renamed to conf/owned.yml)\n\n"
 	if diff := cmp.Diff(want, git(t, b.dir, "log", "-1", "--format=%B")); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
@@ -259,7 +259,7 @@ func TestConflict(t *testing.T) {
 			t.Errorf("continue: %v", err)
 		}
 		if abort {
-			if err := r.Abort(); err != nil {
+			if err := r.Tree.Abort(r.Journal); err != nil {
 				t.Fatal(err)
 			}
 			b.clean()
@@ -372,7 +372,7 @@ func TestEject(t *testing.T) {
 	if got := read(t, b.dir, "Makefile") + read(t, b.dir, "owned.yml"); got != "mine:\n\nall: one\nname: echo\n" {
 		t.Errorf("got %q", got)
 	}
-	if _, err := Open(b.dir); !errors.Is(err, ErrNotSubscribed) {
+	if _, err := Open(b.dir, source.Loader{}); !errors.Is(err, ErrNotSubscribed) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,6 +6,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,18 +29,13 @@ var (
 
 // Loader gets conventions.
 type Loader struct {
-	// Builtin has a folder for each convention of this program.
-	Builtin fs.FS
-	// Dir is the repository, from which folders are relative.
-	Dir string
+	Builtin fs.FS  // a folder for each convention of this program
+	Dir     string // the repository, from which folders are relative
 	// Keys are public keys, one of which has to have signed what comes from a registry. Empty means that nothing has to
 	// be signed.
 	Keys   [][]byte
 	Access oci.Access
-	// CacheDir keeps what was read from registries, by digest; empty means no cache.
-	CacheDir string
-
-	client *oci.Client
+	Client *oci.Client // nil for one without a cache
 }
 
 // Loaded is a convention with where it came from: its version and digest are set.
@@ -65,8 +61,8 @@ func (l *Loader) Load(ctx context.Context, use subscription.Use, locked *subscri
 		return nil, fmt.Errorf("convention %s: %w: version %s was %s, and %s has %s", use.Name, ErrMoved, c.Version,
 			locked.Digest, use.Source, digest)
 	}
-	if isRemote && use.Version != "" && use.Digest != "" && use.Version != c.Version {
-		return nil, fmt.Errorf("convention %s: %w: %s is version %s, and not %s", use.Name, ErrNotFound, use.Digest,
+	if use.Version != "" && use.Version != c.Version {
+		return nil, fmt.Errorf("convention %s: %w: %s has version %s, and not %s", use.Name, ErrNotFound, use.Source,
 			c.Version, use.Version)
 	}
 	return &Loaded{c, subscription.Use{Name: c.Name, Source: use.Source, Version: c.Version, Digest: digest}}, nil
@@ -76,16 +72,12 @@ func (l *Loader) read(ctx context.Context, use subscription.Use) (*convention.Co
 	if image, ok := strings.CutPrefix(use.Source, subscription.OCI); ok {
 		return l.readImage(ctx, image, use.Digest)
 	}
-	files := l.Builtin
+	var files fs.FS
 	if use.Source == subscription.Builtin {
 		if _, err := fs.Stat(l.Builtin, use.Name); err != nil {
 			return nil, "", fmt.Errorf("%w: this program has none of that name", ErrNotFound)
 		}
-		sub, err := fs.Sub(l.Builtin, use.Name)
-		if err != nil {
-			return nil, "", fmt.Errorf("read convention: %w", err)
-		}
-		files = sub
+		files, _ = fs.Sub(l.Builtin, use.Name) // The name was valid for Stat.
 	} else {
 		dir := filepath.FromSlash(use.Source)
 		if !filepath.IsAbs(dir) {
@@ -106,20 +98,18 @@ func (l *Loader) read(ctx context.Context, use subscription.Use) (*convention.Co
 }
 
 func (l *Loader) readImage(ctx context.Context, image, digest string) (*convention.Convention, string, error) {
-	if l.client == nil {
-		l.client = oci.NewClient(oci.Options{CacheDir: l.CacheDir})
-	}
+	client := cmp.Or(l.Client, oci.NewClient(oci.Options{}))
 	s := oci.Source{Image: image, Access: l.Access, Verification: oci.Verification{PublicKeys: l.Keys}}
 	var err error
 	if digest == "" {
-		digest, err = l.client.Resolve(ctx, s)
+		digest, err = client.Resolve(ctx, s)
 	} else {
 		s.Image, err = oci.Repository(image)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	files, err := l.client.Folder(ctx, s, digest, convention.MaxBytes)
+	files, err := client.Folder(ctx, s, digest, convention.MaxBytes)
 	if err != nil {
 		return nil, "", err
 	}

@@ -4,22 +4,17 @@
 package subscription
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 
-	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/convention"
 )
 
 // Lock is the content of .boilerplate/lock.yaml: what was rendered last.
 type Lock struct {
-	APIVersion  string         `yaml:"apiVersion"`
-	Kind        string         `yaml:"kind"`
+	Header      `yaml:",inline"`
 	Conventions []Locked       `yaml:"conventions"`
 	Parameters  map[string]any `yaml:"parameters,omitempty"`
 	// Files are sorted by their paths.
@@ -57,10 +52,7 @@ type LockedRegion struct {
 // ParseLock reads a lock. The error wraps ErrInvalid.
 func ParseLock(text []byte) (*Lock, error) {
 	l := &Lock{}
-	if _, err := decode(text, l); err != nil {
-		return nil, fmt.Errorf("%s: %w", LockFile, err)
-	}
-	if err := checkKind(l.APIVersion, l.Kind, "Lock"); err != nil {
+	if err := Decode(text, "Lock", l); err != nil {
 		return nil, fmt.Errorf("%s: %w", LockFile, err)
 	}
 	for _, f := range l.Files {
@@ -73,16 +65,10 @@ func ParseLock(text []byte) (*Lock, error) {
 
 // Write returns the text of a lock.
 func (l *Lock) Write() ([]byte, error) {
-	l.APIVersion, l.Kind = convention.APIVersion, "Lock"
-	var out bytes.Buffer
-	out.WriteString("# What bellwether boilerplate rendered last. Do not edit: change .boilerplate.yaml, and run " +
-		"`bellwether boilerplate update`.\n")
-	encoder := yaml.NewEncoder(&out)
-	encoder.SetIndent(2) //nolint:mnd // as people write YAML
-	if err := errors.Join(encoder.Encode(l), encoder.Close()); err != nil {
-		return nil, invalid("encode: %w", err)
-	}
-	return out.Bytes(), nil
+	l.Header = Header{convention.APIVersion, "Lock"}
+	text, err := encode(l)
+	return append([]byte("# What bellwether boilerplate rendered last. Do not edit: change .boilerplate.yaml, and run "+
+		"`bellwether boilerplate update`.\n"), text...), err
 }
 
 // File returns the entry of a path, or nil. It may be called on a nil lock.
@@ -90,12 +76,7 @@ func (l *Lock) File(path string) *LockedFile {
 	if l == nil {
 		return nil
 	}
-	for i := range l.Files {
-		if l.Files[i].Path == path {
-			return &l.Files[i]
-		}
-	}
-	return nil
+	return find(l.Files, func(f LockedFile) bool { return f.Path == path })
 }
 
 // Convention returns the entry of a convention, or nil. It may be called on a nil lock.
@@ -103,12 +84,7 @@ func (l *Lock) Convention(name string) *Locked {
 	if l == nil {
 		return nil
 	}
-	for i := range l.Conventions {
-		if l.Conventions[i].Name == name {
-			return &l.Conventions[i]
-		}
-	}
-	return nil
+	return find(l.Conventions, func(c Locked) bool { return c.Name == name })
 }
 
 // Region returns the entry of a region, or nil. It may be called on a nil file.
@@ -116,12 +92,7 @@ func (f *LockedFile) Region(name string) *LockedRegion {
 	if f == nil {
 		return nil
 	}
-	for i := range f.Regions {
-		if f.Regions[i].Name == name {
-			return &f.Regions[i]
-		}
-	}
-	return nil
+	return find(f.Regions, func(r LockedRegion) bool { return r.Name == name })
 }
 
 // Differences returns in what a subscription and a lock disagree, a sentence each; none if nothing has to be updated.
@@ -143,14 +114,7 @@ func (s *Subscription) Differences(l *Lock) []string {
 			out = append(out, "convention "+locked.Name+" is no longer subscribed to")
 		}
 	}
-	names := map[string]bool{}
-	for name := range s.Parameters {
-		names[name] = true
-	}
-	for name := range l.Parameters {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range sets.List(sets.KeySet(s.Parameters).Union(sets.KeySet(l.Parameters))) {
 		if !reflect.DeepEqual(s.Parameters[name], l.Parameters[name]) {
 			out = append(out, fmt.Sprintf("parameter %s has another value than what was rendered", name))
 		}
@@ -162,10 +126,7 @@ func (s *Subscription) Differences(l *Lock) []string {
 func (u Use) String() string {
 	out := u.Version
 	if u.Digest != "" {
-		out += " (" + u.Source + ", " + ShortDigest(u.Digest) + ")"
+		out += " (" + u.Source + ", " + u.Digest[:min(len(u.Digest), len("sha256:")+12)] + ")"
 	}
 	return out
 }
-
-// ShortDigest is the start of a digest, for people.
-func ShortDigest(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }

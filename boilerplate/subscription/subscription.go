@@ -28,14 +28,11 @@ const (
 	BaseFolder = Folder + "/base"
 )
 
-// Builtin is the source of the conventions of this program.
-const Builtin = "builtin"
-
-// OCI begins the sources that are in a registry.
-const OCI = "oci://"
-
-// DateLayout is the form of dates.
-const DateLayout = "2006-01-02"
+// Sources of conventions that are no folders: those of this program, and the start of those in a registry.
+const (
+	Builtin = "builtin"
+	OCI     = "oci://"
+)
 
 // ErrInvalid is wrapped by all errors of this package.
 var ErrInvalid = errors.New("invalid subscription")
@@ -44,11 +41,18 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
+// Header begins each file of this format.
+type Header struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+}
+
+func (h *Header) header() *Header { return h }
+
 // Subscription is the content of .boilerplate.yaml.
 type Subscription struct {
-	APIVersion  string `yaml:"apiVersion"`
-	Kind        string `yaml:"kind"`
-	Conventions []Use  `yaml:"conventions"`
+	Header      `yaml:",inline"`
+	Conventions []Use `yaml:"conventions"`
 	// Keys are paths of public keys in the repository. Where there are any, conventions in registries have to be signed
 	// by one of them.
 	Keys       []string       `yaml:"keys,omitempty"`
@@ -58,22 +62,22 @@ type Subscription struct {
 
 // Use is a convention that a repository subscribes to.
 type Use struct {
-	Name string `yaml:"name"`
+	Name string `json:"name" yaml:"name"`
 	// Source is builtin, oci://REFERENCE, or a folder relative to the repository.
-	Source  string `yaml:"source"`
-	Version string `yaml:"version,omitempty"`
+	Source  string `json:"source"            yaml:"source"`
+	Version string `json:"version,omitempty" yaml:"version,omitempty"`
 	// Digest is that of the manifest in the registry, or of the convention's content.
-	Digest string `yaml:"digest,omitempty"`
+	Digest string `json:"digest,omitempty" yaml:"digest,omitempty"`
 }
 
 // Exception keeps the repository's own version of a file, or of a region of a shared file, until a day.
 type Exception struct {
-	Path    string `yaml:"path"`
-	Region  string `yaml:"region,omitempty"`
-	Reason  string `yaml:"reason"`
-	Expires string `yaml:"expires"`
+	Path    string `json:"path"             yaml:"path"`
+	Region  string `json:"region,omitempty" yaml:"region,omitempty"`
+	Reason  string `json:"reason"           yaml:"reason"`
+	Expires string `json:"expires"          yaml:"expires"`
 	// Line is where it is in the file.
-	Line int `yaml:"-"`
+	Line int `json:"-" yaml:"-"`
 }
 
 // Expired reports whether the exception no longer holds: it does until the end of its last day in UTC.
@@ -81,7 +85,7 @@ func (e Exception) Expired(now time.Time) bool { return e.DaysLeft(now) < 0 }
 
 // DaysLeft returns how many days the exception still holds after today; below zero once it has expired.
 func (e Exception) DaysLeft(now time.Time) int {
-	last, err := time.Parse(DateLayout, e.Expires)
+	last, err := time.Parse(time.DateOnly, e.Expires)
 	if err != nil {
 		return -1
 	}
@@ -89,25 +93,31 @@ func (e Exception) DaysLeft(now time.Time) int {
 	return int(last.Sub(now.UTC().Truncate(day)) / day)
 }
 
+// IsExcepted reports whether one of the exceptions holds for a file, or, with a region, for that of the file.
+func IsExcepted(exceptions []Exception, path, region string, now time.Time) bool {
+	return slices.ContainsFunc(exceptions, func(e Exception) bool {
+		return e.Path == path && (e.Region == "" || e.Region == region) && !e.Expired(now)
+	})
+}
+
 // Parse reads .boilerplate.yaml. The error wraps ErrInvalid, and names the line.
 func Parse(text []byte) (*Subscription, error) {
-	s := &Subscription{}
-	node, err := decode(text, s)
-	if err != nil {
+	s := &Subscription{Parameters: map[string]any{}}
+	if err := Decode(text, "Subscription", s); err != nil {
 		return nil, err
 	}
-	if err := checkKind(s.APIVersion, s.Kind, "Subscription"); err != nil {
-		return nil, err
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, invalid("%w", err)
 	}
-	for i, n := range items(node, "exceptions") {
-		s.Exceptions[i].Line = n.Line
-	}
-	for i, n := range items(node, "conventions") {
+	for i := range s.Conventions {
 		if err := s.checkUse(i); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n.Line, err)
+			return nil, fmt.Errorf("line %d: %w", line(&document, "conventions", i), err)
 		}
 	}
-	for _, e := range s.Exceptions {
+	for i := range s.Exceptions {
+		e := &s.Exceptions[i]
+		e.Line = line(&document, "exceptions", i)
 		if err := e.check(); err != nil {
 			return nil, fmt.Errorf("line %d: %w", e.Line, err)
 		}
@@ -120,38 +130,43 @@ func Parse(text []byte) (*Subscription, error) {
 	return s, nil
 }
 
-// decode refuses what is dangerous or has unknown fields, and returns the document as it is written.
-func decode(text []byte, into any) (*yaml.Node, error) {
+// Decode reads a document of a kind of this format. It refuses what is dangerous, and fields that into has not. The
+// error wraps ErrInvalid.
+func Decode(text []byte, kind string, into interface{ header() *Header }) error {
 	if err := untrusted.CheckYAML(text); err != nil {
-		return nil, invalid("%w", err)
+		return invalid("%w", err)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(into); err != nil {
-		return nil, invalid("%s", strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
+		return invalid("%s", strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil || document.Kind != yaml.DocumentNode {
-		return nil, invalid("it is no document")
-	}
-	return document.Content[0], nil
-}
-
-func checkKind(apiVersion, kind, want string) error {
-	if apiVersion != convention.APIVersion || kind != want {
-		return invalid("it is of %q %q, and has to be of %s %s", apiVersion, kind, convention.APIVersion, want)
+	if is := *into.header(); is != (Header{convention.APIVersion, kind}) {
+		return invalid("it is of %q %q, and has to be of %s %s", is.APIVersion, is.Kind, convention.APIVersion, kind)
 	}
 	return nil
 }
 
-// items are the nodes of a list in a mapping.
-func items(mapping *yaml.Node, name string) []*yaml.Node {
-	if list := child(mapping, name); list != nil {
-		return list.Content
+// encode writes a document of this format.
+func encode(document any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2) // as people write YAML
+	if err := errors.Join(encoder.Encode(document), encoder.Close()); err != nil {
+		return nil, invalid("encode: %w", err)
 	}
-	return nil
+	return out.Bytes(), nil
 }
 
+// line is that of an item of a list; 0 where it is not written there, such as behind an alias.
+func line(document *yaml.Node, name string, i int) int {
+	if list := child(document.Content[0], name); list != nil && i < len(list.Content) {
+		return list.Content[i].Line
+	}
+	return 0
+}
+
+// child is the value of a field of a mapping; nil if there is none.
 func child(mapping *yaml.Node, name string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == name {
@@ -183,7 +198,7 @@ func (e Exception) check() error {
 	if strings.TrimSpace(e.Reason) == "" {
 		return invalid("the exception for %s has no reason", e.Path)
 	}
-	if _, err := time.Parse(DateLayout, e.Expires); err != nil {
+	if _, err := time.Parse(time.DateOnly, e.Expires); err != nil {
 		return invalid("the exception for %s: expires %q is no date such as 2027-01-31", e.Path, e.Expires)
 	}
 	return nil
@@ -191,103 +206,72 @@ func (e Exception) check() error {
 
 // Use returns the entry of a convention, or nil.
 func (s *Subscription) Use(name string) *Use {
-	for i := range s.Conventions {
-		if s.Conventions[i].Name == name {
-			return &s.Conventions[i]
-		}
+	return find(s.Conventions, func(u Use) bool { return u.Name == name })
+}
+
+func find[T any](list []T, match func(T) bool) *T {
+	if i := slices.IndexFunc(list, match); i >= 0 {
+		return &list[i]
 	}
 	return nil
 }
 
 // Write returns the text of a subscription. What the previous text has in comments, order and style stays.
 func (s *Subscription) Write(previous []byte) ([]byte, error) {
-	s.APIVersion, s.Kind = convention.APIVersion, "Subscription"
-	var wanted yaml.Node
+	s.Header = Header{convention.APIVersion, "Subscription"}
+	var wanted, old yaml.Node
 	if err := wanted.Encode(s); err != nil {
 		return nil, invalid("encode: %w", err)
 	}
-	document := &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{&wanted}}
-	if len(bytes.TrimSpace(previous)) > 0 {
-		var old yaml.Node
-		if err := yaml.Unmarshal(previous, &old); err != nil {
-			return nil, invalid("%w", err)
-		}
-		document = &old
-		document.Content[0] = merge(old.Content[0], &wanted)
+	if err := yaml.Unmarshal(previous, &old); err != nil {
+		return nil, invalid("%w", err)
 	}
-	var out bytes.Buffer
-	encoder := yaml.NewEncoder(&out)
-	encoder.SetIndent(2) //nolint:mnd // as people write YAML
-	if err := errors.Join(encoder.Encode(document), encoder.Close()); err != nil {
-		return nil, invalid("encode: %w", err)
+	if len(old.Content) == 0 {
+		return encode(&wanted)
 	}
-	return out.Bytes(), nil
+	old.Content[0] = merge(old.Content[0], &wanted)
+	return encode(&old)
 }
 
-// merge returns the wanted node with comments, order and style of the old one.
+// merge returns the wanted node with comments, order and style of the old one, which may be nil.
 func merge(old, wanted *yaml.Node) *yaml.Node {
-	if old.Kind != wanted.Kind || old.Kind == yaml.AliasNode {
-		return withComments(old, wanted)
+	if old == nil || old.Kind != wanted.Kind {
+		return wanted
 	}
-	switch old.Kind {
+	out := *old
+	out.Content = nil
+	switch wanted.Kind {
 	case yaml.ScalarNode:
-		if old.Value == wanted.Value {
-			return old
+		if old.Value != wanted.Value {
+			out.Value, out.Tag, out.Style = wanted.Value, wanted.Tag, wanted.Style
 		}
-		return withComments(old, wanted)
 	case yaml.SequenceNode:
-		return mergeList(old, wanted)
-	}
-	return mergeMapping(old, wanted)
-}
-
-func mergeList(old, wanted *yaml.Node) *yaml.Node {
-	out := *old
-	out.Content = nil
-	for i, item := range wanted.Content {
-		if previous := sameItem(old, item, i); previous != nil {
-			item = merge(previous, item)
+		for i, item := range wanted.Content {
+			out.Content = append(out.Content, merge(sameItem(old, item, i), item))
 		}
-		out.Content = append(out.Content, item)
-	}
-	return &out
-}
-
-func mergeMapping(old, wanted *yaml.Node) *yaml.Node {
-	out := *old
-	out.Content = nil
-	for i := 0; i+1 < len(old.Content); i += 2 {
-		if value := child(wanted, old.Content[i].Value); value != nil {
-			out.Content = append(out.Content, old.Content[i], merge(old.Content[i+1], value))
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(old.Content); i += 2 {
+			if value := child(wanted, old.Content[i].Value); value != nil {
+				out.Content = append(out.Content, old.Content[i], merge(old.Content[i+1], value))
+			}
 		}
-	}
-	for i := 0; i+1 < len(wanted.Content); i += 2 {
-		if child(old, wanted.Content[i].Value) == nil {
-			out.Content = append(out.Content, wanted.Content[i], wanted.Content[i+1])
+		for i := 0; i+1 < len(wanted.Content); i += 2 {
+			if child(old, wanted.Content[i].Value) == nil {
+				out.Content = append(out.Content, wanted.Content[i], wanted.Content[i+1])
+			}
 		}
 	}
 	return &out
-}
-
-func withComments(old, wanted *yaml.Node) *yaml.Node {
-	wanted.HeadComment, wanted.LineComment, wanted.FootComment = old.HeadComment, old.LineComment, old.FootComment
-	return wanted
 }
 
 // sameItem is the item of a list that another one is the next version of: that with its name, or that at its place.
 func sameItem(old, item *yaml.Node, i int) *yaml.Node {
-	if item.Kind == yaml.MappingNode {
-		if name := child(item, "name"); name != nil {
-			for _, o := range old.Content {
-				if found := child(o, "name"); found != nil && found.Value == name.Value {
-					return o
-				}
-			}
-			return nil
+	name := child(item, "name")
+	for j, o := range old.Content {
+		other := child(o, "name")
+		if name == nil && i == j || name != nil && other != nil && name.Value == other.Value {
+			return o
 		}
-	}
-	if i < len(old.Content) {
-		return old.Content[i]
 	}
 	return nil
 }

@@ -60,7 +60,10 @@ func TestParseErrors(t *testing.T) {
 			"  b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n  c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
 			"  d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n  e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n" +
 			"  f: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n", "refused"},
-		"nothing": {"", "invalid"},
+		"behind an alias": {start + "conventions: []\nparameters: {a: &e [{path: ../a, reason: b, expires: 2027-01-31}]}\n" +
+			"exceptions: *e\n", "line 0: invalid subscription: exception"},
+		"behind a merge": {start + "<<: {conventions: [{name: a}]}\n", "line 0: invalid subscription: convention a has"},
+		"nothing":        {"", "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Parse([]byte(c.text)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {

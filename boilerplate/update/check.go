@@ -11,40 +11,41 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/bellwether-dev/bellwether/boilerplate/convention"
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 )
 
-// Rules of findings.
+// Rule is a kind of finding.
+type Rule struct {
+	Description string
+	// Remedy is what to do about a finding.
+	Remedy string
+}
+
 const (
-	RuleEdited       = "edited"
-	RuleMissing      = "missing"
-	RuleRegion       = "region-edited"
-	RuleNoRegion     = "region-missing"
-	RuleBroken       = "region-broken"
-	RuleMode         = "mode"
-	RuleObstacle     = "not-a-file"
-	RuleExpired      = "exception-expired"
-	RuleUnused       = "exception-unused"
-	RuleNotUpdated   = "not-updated"
-	RuleInterrupted  = "update-in-progress"
-	RuleConflictMark = "conflict-marker"
+	runUpdate    = "run `bellwether boilerplate update`"
+	addException = "add an exception to " + subscription.File
 )
 
-// Rules describes the rules of findings.
-var Rules = map[string]string{
-	RuleEdited:       "A file that a convention owns was edited by hand.",
-	RuleMissing:      "A file that a convention brings is missing.",
-	RuleRegion:       "A region that a convention owns was edited by hand.",
-	RuleNoRegion:     "A region that a convention brings is missing.",
-	RuleBroken:       "The markers of a region are broken.",
-	RuleMode:         "A file is executable and should not be, or the other way round.",
-	RuleObstacle:     "Something else than a file is at the path of a file.",
-	RuleExpired:      "An exception has expired.",
-	RuleUnused:       "An exception is for a path that no convention brings.",
-	RuleNotUpdated:   "The subscription has changed since the last update.",
-	RuleInterrupted:  "An update was interrupted, or has conflicts.",
-	RuleConflictMark: "A file has the markers of a conflict.",
+// Rules are those of findings, by their names.
+var Rules = map[string]Rule{
+	"edited":  {"A file that a convention owns was edited by hand.", "take the edit back, or " + addException},
+	"missing": {"A file that a convention brings is missing.", runUpdate + ", which writes it again"},
+	"region-edited": {"A region that a convention owns was edited by hand.",
+		"take the edit back or move it out of the region, or " + addException},
+	"region-missing": {"A region that a convention brings is missing.", runUpdate + ", which writes it again"},
+	"region-broken":  {"The markers of a region are broken.", "restore the markers of the region"},
+	"mode":           {"A file is executable and should not be, or the reverse.", runUpdate + ", which sets it"},
+	"not-a-file": {"Something else than a file is at the path of a file.",
+		"replace it by the file, or add an exception"},
+	"exception-expired": {"An exception has expired.", "remove it and " + runUpdate + ", or give it a later day"},
+	"exception-unused":  {"An exception is for a path that no convention brings.", "remove it"},
+	"not-updated":       {"The subscription has changed since the last update.", runUpdate},
+	"update-in-progress": {"An update was interrupted, or has conflicts.",
+		"resolve its conflicts and run `bellwether boilerplate update --continue`, or take it back with --abort"},
+	"conflict-marker": {"A file has the markers of a conflict.", "resolve the conflict"},
 }
 
 // Finding is one difference between a repository and its conventions.
@@ -61,11 +62,14 @@ type Finding struct {
 
 // String is the finding in one line.
 func (f Finding) String() string {
-	owner := ""
+	at, owner := f.Path, ""
+	if f.Line > 0 {
+		at = fmt.Sprintf("%s:%d", f.Path, f.Line)
+	}
 	if f.Owner != "" {
 		owner = " (" + f.Owner + ")"
 	}
-	return at(f.Path, f.Line) + ": " + f.Rule + owner + ": " + f.Reason
+	return at + ": " + f.Rule + owner + ": " + f.Reason
 }
 
 // State is what a repository has.
@@ -79,19 +83,14 @@ type State struct {
 	Now        time.Time
 }
 
-const updateCommand = "run `bellwether boilerplate update`"
-
 // Check returns what has drifted, sorted by path and line.
 func Check(s State) []Finding {
 	c := &checker{State: s}
 	if s.InProgress {
-		c.add(Finding{Rule: RuleInterrupted, Path: subscription.Folder + "/update.yaml",
-			Reason: "an update is in progress",
-			Remedy: "resolve its conflicts and run `bellwether boilerplate update --continue`, or take it back with " +
-				"--abort"})
+		c.add("update-in-progress", subscription.Folder+"/update.yaml", 0, "", "an update is in progress")
 	}
 	for _, difference := range s.Subscription.Differences(s.Lock) {
-		c.add(Finding{Rule: RuleNotUpdated, Path: subscription.File, Reason: difference, Remedy: updateCommand})
+		c.add("not-updated", subscription.File, 0, "", difference)
 	}
 	c.exceptions()
 	if s.Lock != nil {
@@ -110,103 +109,81 @@ type checker struct {
 	findings []Finding
 }
 
-func (c *checker) add(f Finding) { c.findings = append(c.findings, f) }
+// add notes a finding about a file of a convention, or about the subscription itself.
+func (c *checker) add(rule, path string, line int, convention, reason string) {
+	owner := convention
+	if l := c.Lock.Convention(convention); l != nil {
+		owner += "@" + l.Version
+	}
+	c.findings = append(c.findings, Finding{Rule: rule, Path: path, Line: line, Owner: owner, Reason: reason,
+		Remedy: Rules[rule].Remedy})
+}
 
 func (c *checker) exceptions() {
 	for _, e := range c.Subscription.Exceptions {
 		switch {
 		case e.Expired(c.Now):
-			c.add(Finding{Rule: RuleExpired, Path: subscription.File, Line: e.Line,
-				Reason: fmt.Sprintf("the exception for %s expired on %s: %s", e.Path, e.Expires, e.Reason),
-				Remedy: "remove it and " + updateCommand + ", or give it a later day"})
+			c.add("exception-expired", subscription.File, e.Line, "",
+				fmt.Sprintf("the exception for %s expired on %s: %s", e.Path, e.Expires, e.Reason))
 		case c.Lock != nil && c.Lock.File(e.Path) == nil && c.Current[e.Path] == nil:
-			c.add(Finding{Rule: RuleUnused, Path: subscription.File, Line: e.Line,
-				Reason: "the exception is for " + e.Path + ", which no convention brings", Remedy: "remove it"})
+			c.add("exception-unused", subscription.File, e.Line, "",
+				"the exception is for "+e.Path+", which no convention brings")
 		}
 	}
 }
 
 func (c *checker) isExcepted(path, region string) bool {
-	return slices.ContainsFunc(c.Subscription.Exceptions, func(e subscription.Exception) bool {
-		return e.Path == path && (e.Region == "" || e.Region == region) && !e.Expired(c.Now)
-	})
-}
-
-// owner is a convention with its version.
-func (c *checker) owner(name string) string {
-	if l := c.Lock.Convention(name); l != nil {
-		return name + "@" + l.Version
-	}
-	return name
+	return subscription.IsExcepted(c.Subscription.Exceptions, path, region, c.Now)
 }
 
 func (c *checker) file(f *subscription.LockedFile) {
-	if c.isExcepted(f.Path, "") {
-		return
-	}
 	current := c.Current[f.Path]
-	found := Finding{Path: f.Path, Owner: c.owner(f.Convention)}
 	switch {
-	case f.Kind == convention.Once:
+	case f.Kind == convention.Once || c.isExcepted(f.Path, ""):
 		return
 	case current == nil:
-		found.Rule, found.Reason = RuleMissing, "the file is missing"
-		found.Remedy = updateCommand + ", which writes it again"
-		c.add(found)
+		c.add("missing", f.Path, 0, f.Convention, "the file is missing")
 		return
 	case current.Obstacle != "":
-		found.Rule, found.Reason = RuleObstacle, current.Obstacle+" is in the way"
-		found.Remedy = "replace it by the file, or add an exception"
-		c.add(found)
+		c.add("not-a-file", f.Path, 0, f.Convention, current.Obstacle+" is in the way")
 		return
-	case current.Executable != f.Executable:
-		found.Rule, found.Reason = RuleMode, "the file is executable, and should not be"
-		if f.Executable {
-			found.Reason = "the file is not executable, and should be"
-		}
-		found.Remedy = updateCommand + ", which sets it"
-		c.add(found)
+	case current.Executable && !f.Executable:
+		c.add("mode", f.Path, 0, f.Convention, "the file is executable, and should not be")
+	case f.Executable && !current.Executable:
+		c.add("mode", f.Path, 0, f.Convention, "the file is not executable, and should be")
 	}
-	if line := conflictLine(current.Text); line > 0 {
-		c.add(Finding{Rule: RuleConflictMark, Path: f.Path, Line: line, Owner: c.owner(f.Convention),
-			Reason: "the file has the markers of a conflict", Remedy: "resolve the conflict"})
+	if line := ConflictLine(current.Text); line > 0 {
+		c.add("conflict-marker", f.Path, line, f.Convention, "the file has the markers of a conflict")
 	}
 	switch {
 	case f.Kind == convention.Shared:
 		c.regions(f, current)
 	case f.Kind == convention.Owned && Digest(current.Text) != f.Digest:
-		c.add(Finding{Rule: RuleEdited, Path: f.Path, Owner: c.owner(f.Convention),
-			Reason: "the file was edited by hand, and its convention owns it",
-			Remedy: "take the edit back, or add an exception to " + subscription.File})
+		c.add("edited", f.Path, 0, f.Convention, "the file was edited by hand, and its convention owns it")
 	}
 }
 
 func (c *checker) regions(f *subscription.LockedFile, current *File) {
 	pieces, err := convention.Split(current.Text)
 	if err != nil {
-		c.add(Finding{Rule: RuleBroken, Path: f.Path, Owner: c.owner(f.Convention), Reason: err.Error(),
-			Remedy: "restore the markers of the region"})
+		c.add("region-broken", f.Path, 0, f.Convention, err.Error())
 		return
 	}
 	for _, r := range f.Regions {
-		if c.isExcepted(f.Path, r.Name) {
-			continue
-		}
-		at := slices.IndexFunc(pieces, func(p convention.Piece) bool { return p.Name == r.Name })
+		at := find(pieces, r.Name)
 		switch {
+		case c.isExcepted(f.Path, r.Name):
 		case at < 0:
-			c.add(Finding{Rule: RuleNoRegion, Path: f.Path, Owner: c.owner(r.Convention),
-				Reason: "region " + r.Name + " is missing", Remedy: updateCommand + ", which writes it again"})
-		case Digest(endLine(pieces[at].Text)) != r.Digest:
-			c.add(Finding{Rule: RuleRegion, Path: f.Path, Line: pieces[at].Line, Owner: c.owner(r.Convention),
-				Reason: "region " + r.Name + " was edited by hand, and its convention owns it",
-				Remedy: "take the edit back or move it out of the region, or add an exception to " + subscription.File})
+			c.add("region-missing", f.Path, 0, r.Convention, "region "+r.Name+" is missing")
+		case Digest(convention.EndLine(pieces[at].Text)) != r.Digest:
+			c.add("region-edited", f.Path, pieces[at].Line, r.Convention,
+				"region "+r.Name+" was edited by hand, and its convention owns it")
 		}
 	}
 }
 
-// conflictLine is the first line with a marker of a conflict; 0 if there is none.
-func conflictLine(text string) int {
+// ConflictLine is the first line with a marker of a conflict; 0 if there is none.
+func ConflictLine(text string) int {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -217,22 +194,13 @@ func conflictLine(text string) int {
 	return 0
 }
 
-// HasConflict reports whether a text has markers of conflicts.
-func HasConflict(text string) bool { return conflictLine(text) > 0 }
-
 // Paths are those of a repository's files that a plan or a check has to know.
 func Paths(lock *subscription.Lock, wanted convention.Tree, renames map[string]string) []string {
-	paths := map[string]bool{}
+	paths := sets.KeySet(wanted).Union(sets.KeySet(renames)).Insert(slices.Collect(maps.Values(renames))...)
 	if lock != nil {
 		for _, f := range lock.Files {
-			paths[f.Path] = true
+			paths.Insert(f.Path)
 		}
 	}
-	for path := range wanted {
-		paths[path] = true
-	}
-	for from, to := range renames {
-		paths[from], paths[to] = true, true
-	}
-	return slices.Sorted(maps.Keys(paths))
+	return sets.List(paths)
 }

@@ -8,6 +8,7 @@
 package update
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/convention"
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
@@ -51,22 +54,14 @@ type Input struct {
 	Adopt bool
 	Now   time.Time
 	Merge Merge
+
+	// eject leaves what no convention brings any more, without headers and markers.
+	eject bool
 }
-
-// Action is what happens to a file.
-type Action string
-
-// The actions.
-const (
-	Create Action = "create"
-	Update Action = "update"
-	Remove Action = "remove"
-)
 
 // Change is one file that an update writes or removes.
 type Change struct {
 	Path       string
-	Action     Action
 	Kind       convention.Kind
 	Convention string
 	// Before is nil for a file that is not there, After for one that is removed.
@@ -77,14 +72,23 @@ type Change struct {
 	Note string
 }
 
+// String is the change in one line.
+func (c Change) String() string {
+	action := "update"
+	switch {
+	case c.Before == nil:
+		action = "create"
+	case c.After == nil:
+		action = "remove"
+	}
+	note := strings.TrimSuffix("; "+c.Note, "; ")
+	return fmt.Sprintf("%s %s (%s, %s%s)", action, c.Path, c.Kind, c.Convention, note)
+}
+
 // Refusal is why an update cannot be made.
 type Refusal struct {
-	Path string
-	// Line is 0 where it is about the file as a whole.
-	Line   int
-	Reason string
-	// Remedies are what to do, each by itself.
-	Remedies []string
+	Path, Reason string
+	Remedies     []string // what to do, each by itself
 }
 
 // Plan is what an update does. With refusals it does nothing.
@@ -100,12 +104,15 @@ type Plan struct {
 }
 
 // Conflicts are the paths with markers of conflicts.
-func (p *Plan) Conflicts() []string {
+func Conflicts(changes []Change) []string {
+	return ChangedPaths(slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return !c.Conflict }))
+}
+
+// ChangedPaths are the paths of changes.
+func ChangedPaths(changes []Change) []string {
 	var out []string
-	for _, c := range p.Changes {
-		if c.Conflict {
-			out = append(out, c.Path)
-		}
+	for _, c := range changes {
+		out = append(out, c.Path)
 	}
 	return out
 }
@@ -113,32 +120,22 @@ func (p *Plan) Conflicts() []string {
 // New makes a plan. The lock of the plan has files alone; who calls it adds conventions and parameters. The error is
 // one of Merge.
 func New(in Input) (*Plan, error) {
-	p := &planner{Input: in, plan: &Plan{Lock: &subscription.Lock{}, Base: map[string]string{}}}
+	p := &planner{Input: in, plan: &Plan{Lock: &subscription.Lock{}, Base: map[string]string{}},
+		locked: map[string]*subscription.LockedFile{}, renamed: map[string]string{}}
 	p.Current, p.Base = maps.Clone(in.Current), maps.Clone(in.Base)
-	p.locked = map[string]*subscription.LockedFile{}
 	if in.Lock != nil {
 		for i := range in.Lock.Files {
 			p.locked[in.Lock.Files[i].Path] = &in.Lock.Files[i]
 		}
 	}
-	p.renamed = map[string]string{}
 	for _, from := range slices.Sorted(maps.Keys(in.Renames)) {
 		p.rename(from, in.Renames[from])
 	}
-	paths := map[string]bool{}
-	for path := range p.locked {
-		paths[path] = true
-	}
-	for path := range in.Wanted {
-		paths[path] = true
-	}
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		if err := p.file(path); err != nil {
-			return nil, err
-		}
+	for _, path := range sets.List(sets.KeySet(p.locked).Union(sets.KeySet(in.Wanted))) {
+		p.file(p.target(path))
 	}
 	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
-	return p.plan, nil
+	return p.plan, p.err
 }
 
 // planner makes one plan.
@@ -148,17 +145,19 @@ type planner struct {
 	locked map[string]*subscription.LockedFile
 	// renamed are the old paths of files by their new ones.
 	renamed map[string]string
+	// err is the first one of Merge.
+	err error
 }
 
 // target is one path: what was rendered, what is there, and what is wanted. Each may be nil.
 type target struct {
-	path   string
-	locked *subscription.LockedFile
-	wanted *convention.Rendered
-	// current is the file as it is. text is its text with line feeds alone where crlf says that it has none of them.
+	path    string
+	locked  *subscription.LockedFile
+	wanted  *convention.Rendered
 	current *File
-	text    string
-	crlf    bool
+	// text is that of current, with line feeds alone where crlf says that it has none of them.
+	text string
+	crlf bool
 }
 
 func (p *planner) target(path string) *target {
@@ -167,6 +166,11 @@ func (p *planner) target(path string) *target {
 		t.text, t.crlf = unixLines(t.current.Text)
 	}
 	return t
+}
+
+// isAsRendered reports whether the file is what was rendered last.
+func (t *target) isAsRendered() bool {
+	return t.current != nil && t.locked != nil && Digest(t.current.Text) == t.locked.Digest
 }
 
 // unixLines returns a text all of whose lines end with CR LF with line feeds alone. Any other text stays as it is.
@@ -178,6 +182,14 @@ func unixLines(text string) (string, bool) {
 	return strings.ReplaceAll(text, "\r\n", "\n"), true
 }
 
+// lineEnds returns a text with the line ends that a file has.
+func lineEnds(text string, crlf bool) string {
+	if crlf {
+		return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
+	}
+	return text
+}
+
 // Digest identifies a text, whether its lines end with LF or with CR LF.
 func Digest(text string) string {
 	unix, _ := unixLines(text)
@@ -187,71 +199,54 @@ func Digest(text string) string {
 
 // rename moves a file to its new path before anything else is decided.
 func (p *planner) rename(from, to string) {
-	locked, wanted := p.locked[from], p.Wanted[to]
-	if locked == nil || wanted == nil || p.Wanted[from] != nil || p.locked[to] != nil {
+	t := p.target(from)
+	if t.locked == nil || p.Wanted[to] == nil || t.wanted != nil || p.locked[to] != nil {
 		return // The path is decided as any other.
 	}
-	current, taken := p.Current[from], p.Current[to]
-	if current != nil && (current.Obstacle != "" || taken != nil) {
+	if t.current != nil && (t.current.Obstacle != "" || p.Current[to] != nil) {
 		p.refuse(from, fmt.Sprintf("it is renamed to %s, and one of them is in the way", to),
 			"move or remove the one that you do not need, and commit")
 		return
 	}
-	moved := *locked
+	moved := *t.locked
 	moved.Path = to
 	p.locked[to] = &moved
 	delete(p.locked, from)
 	if base, ok := p.Base[from]; ok {
 		p.Base[to] = base
 	}
-	if current == nil {
-		return
+	if t.current != nil {
+		p.Current[to], p.renamed[to] = t.current, from
+		p.remove(t, "renamed to "+to)
 	}
-	p.Current[to], p.renamed[to] = current, from
-	p.plan.Changes = append(p.plan.Changes, Change{Path: from, Action: Remove, Kind: locked.Kind,
-		Convention: locked.Convention, Before: current, Note: "renamed to " + to})
 }
 
-func (p *planner) file(path string) error {
-	t := p.target(path)
+func (p *planner) file(t *target) {
 	switch {
-	case t.current != nil && t.current.Obstacle != "":
-		if t.wanted == nil {
-			p.note("%s is %s, and no longer of a convention", path, t.current.Obstacle)
-			return nil
-		}
-		p.refuse(path, t.current.Obstacle+" is in the way", "remove it, or add an exception for "+path)
-		return nil
-	case p.isExcepted(path, ""):
+	case subscription.IsExcepted(p.Exceptions, t.path, "", p.Now):
 		p.keepExcepted(t)
-		return nil
+	case t.current != nil && t.current.Obstacle != "" && t.wanted == nil:
+		p.note("%s is %s, and no longer of a convention", t.path, t.current.Obstacle)
+	case t.current != nil && t.current.Obstacle != "":
+		p.refuse(t.path, t.current.Obstacle+" is in the way", "remove it, or add an exception for "+t.path)
 	case t.wanted == nil:
 		p.release(t)
-		return nil
 	case t.wanted.Kind == convention.Owned:
 		p.owned(t)
-		return nil
 	case t.wanted.Kind == convention.Once:
 		p.once(t)
-		return nil
 	case t.wanted.Kind == convention.Merged:
-		return p.merged(t)
+		p.merged(t)
+	default:
+		p.shared(t)
 	}
-	return p.shared(t)
-}
-
-// isExcepted reports whether an exception holds for a file, or for a region of it.
-func (p *planner) isExcepted(path, region string) bool {
-	return slices.ContainsFunc(p.Exceptions, func(e subscription.Exception) bool {
-		return e.Path == path && e.Region == region && !e.Expired(p.Now)
-	})
 }
 
 // keepExcepted leaves a file to the repository. What was rendered before the exception stays the ancestor of the
 // update after it.
 func (p *planner) keepExcepted(t *target) {
 	if from := p.renamed[t.path]; from != "" {
-		p.write(t, t.text, "renamed from "+from+"; kept by an exception")
+		p.write(t, t.text, "renamed from "+from+"; kept by an exception", false)
 	} else if t.wanted != nil {
 		p.note("%s stays as it is, by an exception", t.path)
 	}
@@ -264,32 +259,16 @@ func (p *planner) keepExcepted(t *target) {
 	}
 }
 
-// release removes what a convention no longer brings, unless somebody has edited it.
-func (p *planner) release(t *target) {
-	switch {
-	case t.current == nil, t.locked.Kind == convention.Once:
-	case t.locked.Kind == convention.Shared:
-		p.releaseRegions(t)
-	case Digest(t.current.Text) == t.locked.Digest:
-		p.plan.Changes = append(p.plan.Changes, Change{Path: t.path, Action: Remove, Kind: t.locked.Kind,
-			Convention: t.locked.Convention, Before: t.current, Note: "no longer of a convention"})
-	default:
-		p.note("%s is no longer of a convention; it was edited by hand, and stays as a file of the repository", t.path)
-	}
-}
-
 func (p *planner) owned(t *target) {
 	p.lock(t)
-	edited := t.current != nil && t.text != t.wanted.Text &&
-		(t.locked == nil || Digest(t.current.Text) != t.locked.Digest)
-	switch {
-	case t.current == nil && t.locked != nil:
-		p.write(t, t.wanted.Text, "was missing")
-	case !edited:
-		p.write(t, t.wanted.Text, "")
-	case slices.Contains(p.Overwrite, t.path), t.locked == nil && p.Adopt:
-		p.write(t, t.wanted.Text, "overwritten")
-	case t.locked == nil:
+	switch isNew := t.locked == nil; {
+	case t.current == nil && !isNew:
+		p.write(t, t.wanted.Text, "was missing", false)
+	case t.current == nil, t.text == t.wanted.Text, t.isAsRendered():
+		p.write(t, t.wanted.Text, "", false)
+	case slices.Contains(p.Overwrite, t.path), isNew && p.Adopt:
+		p.write(t, t.wanted.Text, "overwritten", false)
+	case isNew:
 		p.refuseTaken(t.path)
 	default:
 		p.refuse(t.path, "it was edited by hand, and convention "+t.wanted.Convention+" owns it",
@@ -307,35 +286,30 @@ func (p *planner) refuseTaken(path string) {
 
 func (p *planner) once(t *target) {
 	p.lock(t)
-	if t.current == nil && t.locked == nil || p.renamed[t.path] != "" {
-		text := t.wanted.Text
-		if t.current != nil {
-			text = t.text
-		}
-		p.write(t, text, "")
+	switch {
+	case p.renamed[t.path] != "":
+		p.write(t, t.text, "", false)
+	case t.current == nil && t.locked == nil:
+		p.write(t, t.wanted.Text, "", false)
 	}
 }
 
-func (p *planner) merged(t *target) error {
+func (p *planner) merged(t *target) {
 	p.lock(t)
 	p.plan.Base[t.path] = t.wanted.Text
 	switch base, hasBase := p.base(t); {
 	case t.current == nil && t.locked != nil:
-		p.write(t, t.wanted.Text, "was missing")
+		p.write(t, t.wanted.Text, "was missing", false)
 	case t.current == nil, slices.Contains(p.Overwrite, t.path):
-		p.write(t, t.wanted.Text, "")
+		p.write(t, t.wanted.Text, "", false)
 	case t.locked == nil && t.text != t.wanted.Text && !p.Adopt:
 		p.refuseTaken(t.path)
-	case !hasBase && t.locked != nil && t.text != t.wanted.Text:
+	case t.locked != nil && !hasBase && t.text != t.wanted.Text:
 		p.refuseWithoutBase(t.path)
 	default:
-		text, conflict, err := p.merge(t.path, t.text, base, t.wanted.Text)
-		if err != nil {
-			return err
-		}
-		p.writeMerged(t, text, conflict)
+		text, conflict := p.merge(t.path, t.text, base, t.wanted.Text)
+		p.write(t, text, "", conflict)
 	}
-	return nil
 }
 
 func (p *planner) refuseWithoutBase(path string) {
@@ -347,72 +321,62 @@ func (p *planner) refuseWithoutBase(path string) {
 // base is the text as it was rendered last.
 func (p *planner) base(t *target) (string, bool) {
 	base, ok := p.Base[t.path]
-	if t.locked == nil {
-		return "", false
-	}
-	if base, _ = unixLines(base); ok && t.locked.Kind == t.wanted.Kind {
+	if base, _ = unixLines(base); ok && t.locked != nil && t.locked.Kind == t.wanted.Kind {
 		return base, true
 	}
-	if t.current != nil && Digest(t.current.Text) == t.locked.Digest { // It was owned, or its base is missing.
-		return t.text, true
-	}
-	return "", false
+	return t.text, t.isAsRendered() // It was owned, or its base is missing.
 }
 
 // merge merges three ways, and calls the merge of texts only where both sides have changed.
-func (p *planner) merge(path, current, base, wanted string) (string, bool, error) {
+func (p *planner) merge(path, current, base, wanted string) (string, bool) {
 	switch {
 	case current == wanted, wanted == base:
-		return current, false, nil
+		return current, false
 	case current == base:
-		return wanted, false, nil
+		return wanted, false
 	}
 	text, conflict, err := p.Merge(path, current, base, wanted)
-	if err != nil {
-		return "", false, fmt.Errorf("merge %s: %w", path, err)
+	if err != nil && p.err == nil {
+		p.err = fmt.Errorf("merge %s: %w", path, err)
 	}
-	return text, conflict, nil
+	return text, conflict
 }
 
-// write plans a text, with line feeds alone, for a path.
-func (p *planner) write(t *target, text, note string) {
-	if t.crlf {
-		text = strings.ReplaceAll(text, "\n", "\r\n")
-	}
-	p.change(t, text, note, false)
-}
-
-func (p *planner) writeMerged(t *target, text string, conflict bool) {
-	if t.crlf {
-		text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
-	}
-	note := ""
-	if conflict {
-		note = "conflict"
-	}
-	p.change(t, text, note, conflict)
+// write plans a text for a path, with the line ends that it has.
+func (p *planner) write(t *target, text, note string, conflict bool) {
+	p.change(t, lineEnds(text, t.crlf), note, conflict)
 }
 
 // change plans exactly these bytes for a path, unless it has them.
 func (p *planner) change(t *target, text, note string, conflict bool) {
 	after := &File{Text: text}
-	switch {
-	case t.wanted == nil || t.wanted.Kind == convention.Once && t.current != nil:
+	if t.wanted == nil || t.wanted.Kind == convention.Once && t.current != nil {
 		after.Executable = t.current.Executable
-	default:
+	} else {
 		after.Executable = t.wanted.Executable
 	}
-	c := Change{Path: t.path, Action: Update, Before: t.current, After: after, Conflict: conflict, Note: note}
-	from := p.renamed[t.path]
-	switch {
-	case t.current == nil, from != "":
-		c.Action, c.Before = Create, nil
-		if from != "" && note == "" {
-			c.Note = "renamed from " + from
-		}
+	if conflict {
+		note = strings.TrimPrefix(note+"; conflict", "; ")
+	}
+	c := Change{Before: t.current, After: after, Conflict: conflict, Note: note}
+	switch from := p.renamed[t.path]; {
+	case from != "":
+		c.Before, c.Note = nil, cmp.Or(note, "renamed from "+from)
+	case t.current == nil:
 	case *t.current == *after:
 		return
+	case t.current.Executable != after.Executable:
+		c.Note = strings.TrimPrefix(note+"; another mode", "; ")
 	}
+	p.add(t, c)
+}
+
+func (p *planner) remove(t *target, note string) {
+	p.add(t, Change{Before: t.current, Note: note})
+}
+
+func (p *planner) add(t *target, c Change) {
+	c.Path = t.path
 	if t.wanted != nil {
 		c.Kind, c.Convention = t.wanted.Kind, t.wanted.Convention
 	} else {

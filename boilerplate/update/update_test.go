@@ -40,7 +40,7 @@ func tree(kind convention.Kind, path, text string) convention.Tree {
 		for _, p := range pieces {
 			if p.Name != "" {
 				p.Convention = "go"
-				r.Regions = append(r.Regions, p.Region)
+				r.Regions = append(r.Regions, p)
 			}
 		}
 	}
@@ -121,14 +121,18 @@ func TestMatrix(t *testing.T) {
 	const own = "mine\n"
 	crlf := func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 	cases := map[string]scenario{
-		"owned: new":              {kind: convention.Owned, next: "2\n", want: result{text: "2\n"}},
-		"owned: unchanged":        {kind: convention.Owned, before: "1\n", current: "1\n", next: "2\n", want: result{text: "2\n"}},
-		"owned: nothing new":      {kind: convention.Owned, before: "1\n", current: "1\n", next: "1\n", want: result{text: "1\n"}},
-		"owned: changed locally":  {kind: convention.Owned, before: "1\n", current: own, next: "2\n", want: result{text: own, refused: "edited by hand"}},
-		"owned: changed, alike":   {kind: convention.Owned, before: "1\n", current: "2\n", next: "2\n", want: result{text: "2\n"}},
-		"owned: deleted":          {kind: convention.Owned, before: "1\n", next: "2\n", want: result{text: "2\n", note: "was missing"}},
-		"owned: overwritten":      {kind: convention.Owned, before: "1\n", current: own, next: "2\n", in: func(in *Input) { in.Overwrite = []string{"a"} }, want: result{text: "2\n", note: "overwritten"}},
-		"owned: there before":     {kind: convention.Owned, current: own, next: "2\n", want: result{text: own, refused: "is there already"}},
+		"owned: new":             {kind: convention.Owned, next: "2\n", want: result{text: "2\n"}},
+		"owned: unchanged":       {kind: convention.Owned, before: "1\n", current: "1\n", next: "2\n", want: result{text: "2\n"}},
+		"owned: nothing new":     {kind: convention.Owned, before: "1\n", current: "1\n", next: "1\n", want: result{text: "1\n"}},
+		"owned: changed locally": {kind: convention.Owned, before: "1\n", current: own, next: "2\n", want: result{text: own, refused: "edited by hand"}},
+		"owned: changed, alike":  {kind: convention.Owned, before: "1\n", current: "2\n", next: "2\n", want: result{text: "2\n"}},
+		"owned: deleted":         {kind: convention.Owned, before: "1\n", next: "2\n", want: result{text: "2\n", note: "was missing"}},
+		"owned: overwritten":     {kind: convention.Owned, before: "1\n", current: own, next: "2\n", in: func(in *Input) { in.Overwrite = []string{"a"} }, want: result{text: "2\n", note: "overwritten"}},
+		"owned: there before":    {kind: convention.Owned, current: own, next: "2\n", want: result{text: own, refused: "is there already"}},
+		"merged: adopted":        {kind: convention.Merged, current: own, next: "2\n", in: func(in *Input) { in.Adopt = true }, want: result{text: "2\n"}},
+		"a link, excepted": {kind: convention.Owned, before: "1\n", current: own, next: "2\n", in: func(in *Input) {
+			in.Current["a"].Obstacle, in.Exceptions = "a symbolic link", except("a", "", "2027-01-01")
+		}, want: result{text: own}},
 		"owned: adopted":          {kind: convention.Owned, current: own, next: "2\n", in: func(in *Input) { in.Adopt = true }, want: result{text: "2\n", note: "overwritten"}},
 		"owned: exception":        {kind: convention.Owned, before: "1\n", current: own, next: "2\n", in: func(in *Input) { in.Exceptions = except("a", "", "2026-11-28") }, want: result{text: own}},
 		"owned: exception over":   {kind: convention.Owned, before: "1\n", current: own, next: "2\n", in: func(in *Input) { in.Exceptions = except("a", "", "2026-11-27") }, want: result{text: own, refused: "edited by hand"}},
@@ -185,7 +189,7 @@ func TestMatrix(t *testing.T) {
 			if s.to != "" {
 				path = s.to
 			}
-			files, got := apply(in, plan), result{conflict: len(plan.Conflicts()) > 0}
+			files, got := apply(in, plan), result{conflict: len(Conflicts(plan.Changes)) > 0}
 			if f := files[path]; f != nil {
 				got.text = f.Text
 			}
@@ -382,7 +386,7 @@ func TestCheck(t *testing.T) {
 			var got []string
 			for _, f := range Check(s) {
 				got = append(got, f.String())
-				if f.Remedy == "" || Rules[f.Rule] == "" {
+				if f.Remedy == "" || Rules[f.Rule].Description == "" {
 					t.Errorf("%s has no remedy or rule", f)
 				}
 			}
@@ -426,5 +430,21 @@ func TestEject(t *testing.T) {
 		if got := ejected.Base["shared"]; name == "go" && got != other.Text {
 			t.Errorf("eject %q: the base is %q", name, got)
 		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	got := Diff([]Change{
+		{Path: "d/new", After: &File{Text: "1\n2"}},
+		{Path: "run", Before: &File{Text: "1\n"}, After: &File{Text: "2\r\n", Executable: true}},
+		{Path: "gone", Before: &File{Text: "1\n", Executable: true}},
+		{Path: "picture", After: &File{Text: "\x00"}},
+		{Path: "mode", Before: &File{Text: "1\n", Executable: true}, After: &File{Text: "1\n"}},
+	})
+	want := "--- /dev/null\n+++ b/d/new\n@@ -0,0 +1,2 @@\n+1\n+2\n" +
+		"--- a/run\n+++ b/run\n@@ -1 +1 @@\n-1\n+2\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n" +
+		"--- /dev/null\n+++ b/picture\n@@ -0,0 +1 @@\n+a binary file with digest " + Digest("\x00") + "\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

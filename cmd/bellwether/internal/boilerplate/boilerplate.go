@@ -55,27 +55,21 @@ func (p *place) add(c *cobra.Command) {
 }
 
 // open reads a repository that subscribes to conventions.
-func (a *app) open(p *place) (*run.Repository, error) {
-	r, err := run.Open(p.dir)
-	if errors.Is(err, run.ErrNotSubscribed) {
-		_ = r.Tree.Close()
-		return nil, exit.Hint(err, "subscribe with `"+a.Self+" boilerplate init --convention NAME`")
+func (p *place) open() (*run.Repository, error) {
+	r, err := run.Open(p.dir, sources(&p.access))
+	if r != nil && err != nil {
+		return nil, errors.Join(err, r.Tree.Close())
 	}
 	return r, err
 }
 
-// loader gets conventions for a repository.
-func (a *app) loader(p *place, r *run.Repository) (*source.Loader, error) {
-	keys, err := r.Keys()
-	if err != nil {
-		return nil, err
+// sources gets conventions, with a cache below the user's.
+func sources(access *registry.Flags) source.Loader {
+	var options oci.Options
+	if cache, err := os.UserCacheDir(); err == nil {
+		options.CacheDir = filepath.Join(cache, "bellwether", "boilerplate")
 	}
-	cache, err := os.UserCacheDir()
-	if err == nil {
-		cache = filepath.Join(cache, "bellwether", "boilerplate")
-	}
-	return &source.Loader{Builtin: conventions.Files, Dir: p.dir, Keys: keys, Access: p.access.Access(),
-		CacheDir: cache}, nil
+	return source.Loader{Builtin: conventions.Files, Dir: ".", Access: access.Access(), Client: oci.NewClient(options)}
 }
 
 // explain adds what to do about an error.
@@ -84,6 +78,7 @@ func (a *app) explain(err error) error {
 		is   error
 		hint string
 	}{
+		{run.ErrNotSubscribed, "subscribe with `" + a.Self + " boilerplate init --convention NAME`"},
 		{repository.ErrNotRepository, "run it in a git repository (`git init`): an update is one commit, and " +
 			"git keeps what it replaces"},
 		{repository.ErrDirty, "commit, stash or remove these changes, so that the update is a commit of its own"},
@@ -92,6 +87,7 @@ func (a *app) explain(err error) error {
 		{run.ErrParameters, "set each with --set NAME=VALUE"},
 		{run.ErrConflicts, "resolve what is between the markers in these files, and run `" + a.Self +
 			" boilerplate update --continue`; or take the update back with --abort"},
+		{run.ErrInProgress, "end it with `" + a.Self + " boilerplate update --continue` or --abort"},
 		{run.ErrNotNewer, "set --to to go back to it on purpose"},
 		{source.ErrMoved, "a version never changes: find out who published it again, and publish a new version"},
 		{source.ErrNotFound, "see `" + a.Self + " boilerplate list`"},
@@ -122,9 +118,6 @@ subscribe to it as oci://REF.`,
 		Example: "  bellwether boilerplate push ./conventions/acme " +
 			"registry.example.com/conventions/acme:1.0.0",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := registry.CheckFolder(args[0]); err != nil {
-				return err
-			}
 			if err := registry.CheckTarget(args[1]); err != nil {
 				return err
 			}

@@ -20,14 +20,6 @@ import (
 	"github.com/bellwether-dev/bellwether/version"
 )
 
-const (
-	outputSARIF  = "sarif"
-	outputGitHub = "github"
-	// driftFound and unusable are exit statuses, as those of bundle lint.
-	driftFound = 1
-	unusable   = 2
-)
-
 const checkLong = `Check what of a repository has drifted from its conventions. The command compares the
 files with what was rendered last, so it needs no network, no git and no clean tree.
 
@@ -49,16 +41,16 @@ func (a *app) checkCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			return a.check(p, out)
+			return a.explain(a.check(p, out))
 		},
 	}
 	p.add(c)
-	out.Add(c, command.OutputText, command.OutputJSON, outputSARIF, outputGitHub)
-	return a.ErrorsAre(unusable, c)
+	out.Add(c, command.OutputText, command.OutputJSON, "sarif", "github")
+	return a.ErrorsAre(exit.Failed, c)
 }
 
 func (a *app) check(p *place, out *command.Output) error {
-	r, err := a.open(p)
+	r, err := p.open()
 	if err != nil {
 		return err
 	}
@@ -71,7 +63,7 @@ func (a *app) check(p *place, out *command.Output) error {
 		return err
 	}
 	if len(findings) > 0 {
-		return &exit.CodeError{Code: driftFound}
+		return &exit.CodeError{Code: exit.Error}
 	}
 	return nil
 }
@@ -80,11 +72,11 @@ func (a *app) printFindings(out *command.Output, findings []update.Finding) erro
 	switch out.Format {
 	case command.OutputJSON:
 		return out.Value(a.Streams.Out, map[string]any{"findings": slices.Concat([]update.Finding{}, findings)})
-	case outputSARIF:
+	case "sarif":
 		text, err := sarifOf(findings)
 		a.Say("%s", text)
 		return err
-	case outputGitHub:
+	case "github":
 		for _, f := range findings {
 			line := ""
 			if f.Line > 0 {
@@ -119,7 +111,7 @@ func sarifOf(findings []update.Finding) ([]byte, error) {
 	r := sarif.NewRunWithInformationURI("bellwether", repositoryURL)
 	r.Tool.Driver.WithVersion(version.Get().Version)
 	for _, id := range slices.Sorted(maps.Keys(update.Rules)) {
-		r.AddRule(id).WithName(id).WithDescription(update.Rules[id]).
+		r.AddRule(id).WithName(id).WithDescription(update.Rules[id].Description).
 			WithHelpURI(repositoryURL + "/blob/main/docs/guides/boilerplate.md#check").
 			WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel("error"))
 	}

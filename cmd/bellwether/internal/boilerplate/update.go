@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/repository"
 	"github.com/bellwether-dev/bellwether/boilerplate/run"
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 	"github.com/bellwether-dev/bellwether/boilerplate/update"
@@ -32,10 +31,10 @@ its end. A file that is written once is kept.`
 
 const updateLong = `Update a repository to its conventions, as one commit. The differences are shown first.
 
-Without flags, each convention is updated to what its source has now: this program,
-the folder, or the tag. The update is refused before anything is written in what is
-no git repository, if anything is staged, or if a file that it would write has changes
-that are not committed; .boilerplate.yaml may have some.
+Without flags, each convention is updated to what its source has now. The update is
+refused before anything is written in what is no git repository, if anything is staged,
+or if a file that it would write has changes that are not committed; .boilerplate.yaml
+may have some.
 
 A file that a convention owns and that was edited by hand is not overwritten. Keep the
 edit with an exception in .boilerplate.yaml, give it up with --overwrite, or move it
@@ -110,40 +109,38 @@ func (a *app) updateCommand() *cobra.Command {
 }
 
 func (a *app) init(ctx context.Context, f *updating) error {
-	r, err := run.Open(f.dir)
-	if err == nil {
-		_ = r.Tree.Close()
-		return exit.Hintf("edit it, and run `"+a.Self+" boilerplate update`", "the repository has a %s already",
-			subscription.File)
-	}
-	if !errors.Is(err, run.ErrNotSubscribed) {
+	r, err := run.Open(f.dir, sources(&f.access))
+	if r == nil {
 		return err
 	}
 	defer func() { _ = r.Tree.Close() }()
+	switch {
+	case err == nil:
+		return exit.Hintf("edit it, and run `"+a.Self+" boilerplate update`", "the repository has a %s already",
+			subscription.File)
+	case r.Journal != nil:
+		return run.ErrInProgress
+	}
 	for _, text := range f.conventions {
-		name, from, given := strings.Cut(text, "=")
-		if !given {
+		name, from, isGiven := strings.Cut(text, "=")
+		if !isGiven {
 			from = subscription.Builtin
 		}
 		r.Subscription.Conventions = append(r.Subscription.Conventions, subscription.Use{Name: name, Source: from})
 	}
 	r.Subscription.Keys = f.keys
-	if r.Journal != nil {
-		return fmt.Errorf("%w: end it with `%s boilerplate update --abort`", run.ErrInProgress, a.Self)
-	}
 	return a.propose(ctx, f, r)
 }
 
 func (a *app) update(ctx context.Context, f *updating) error {
-	r, err := run.Open(f.dir)
-	if r != nil {
-		defer func() { _ = r.Tree.Close() }()
+	r, err := run.Open(f.dir, sources(&f.access))
+	if r == nil {
+		return err
 	}
+	defer func() { _ = r.Tree.Close() }()
 	switch {
-	case r != nil && r.Journal != nil:
+	case r.Journal != nil:
 		return a.resume(ctx, f, r)
-	case errors.Is(err, run.ErrNotSubscribed):
-		return exit.Hint(err, "subscribe with `"+a.Self+" boilerplate init --convention NAME`")
 	case err != nil:
 		return err
 	case f.goOn || f.abort:
@@ -157,16 +154,16 @@ func (a *app) resume(ctx context.Context, f *updating, r *run.Repository) error 
 	wasInterrupted := !r.Journal.Applied
 	switch {
 	case f.abort:
-		if err := r.Abort(); err != nil {
+		if err := r.Tree.Abort(r.Journal); err != nil {
 			return err
 		}
 		a.Step("The update is taken back, and the files are as they were.")
 		return nil
 	case f.dryRun:
-		return fmt.Errorf("%w: run the command without --dry-run, which goes on with it, or with --abort",
-			run.ErrInProgress)
+		return run.ErrInProgress
 	case !wasInterrupted && !f.goOn:
-		return fmt.Errorf("%w: %w: %s", run.ErrInProgress, run.ErrConflicts, strings.Join(r.Journal.Conflicts(), ", "))
+		return fmt.Errorf("%w: %w: %s", run.ErrInProgress, run.ErrConflicts,
+			strings.Join(update.Conflicts(r.Journal.Changes), ", "))
 	}
 	result, err := r.Continue(ctx)
 	if err != nil {
@@ -178,25 +175,14 @@ func (a *app) resume(ctx context.Context, f *updating, r *run.Repository) error 
 	if err := a.finish(result); err != nil || f.goOn {
 		return err
 	}
-	next, err := run.Open(f.dir)
-	if next != nil {
-		defer func() { _ = next.Tree.Close() }()
-	}
-	switch {
-	case errors.Is(err, run.ErrNotSubscribed): // the end of a subscription was interrupted
-		return nil
-	case err != nil:
+	if err := a.update(ctx, f); !errors.Is(err, run.ErrNotSubscribed) { // the end of a subscription was interrupted
 		return err
 	}
-	return a.propose(ctx, f, next)
+	return nil
 }
 
 // propose plans an update, shows it, and applies it.
 func (a *app) propose(ctx context.Context, f *updating, r *run.Repository) error {
-	var err error
-	if f.options.Loader, err = a.loader(&f.place, r); err != nil {
-		return err
-	}
 	f.options.Set, f.options.Now = map[string]string{}, a.Now()
 	for _, text := range f.set {
 		name, value, ok := strings.Cut(text, "=")
@@ -229,19 +215,19 @@ func (a *app) refuse(refusals []update.Refusal) error {
 }
 
 func (a *app) apply(ctx context.Context, f *updating, r *run.Repository, p *run.Proposal) error {
+	a.show(p)
 	if len(p.Changes) == 0 {
-		a.sayNotes(p.Plan.Notes)
 		a.Say("The repository is up to date.\n")
 		return nil
 	}
-	if err := a.show(ctx, p); err != nil || f.dryRun {
-		return err
+	if f.dryRun {
+		return nil
 	}
-	loss := fmt.Sprintf("This writes %s and makes a commit.\n", phrase.Count(len(p.Changes), "file"))
-	if f.noCommit {
-		loss = fmt.Sprintf("This writes %s.\n", phrase.Count(len(p.Changes), "file"))
+	loss := "This writes " + phrase.Count(len(p.Changes), "file")
+	if !f.noCommit {
+		loss += " and makes a commit"
 	}
-	if err := a.Confirm(f.confirm, loss); err != nil {
+	if err := a.Confirm(f.confirm, loss+".\n"); err != nil {
 		return err
 	}
 	result, err := r.Apply(ctx, p, !f.noCommit)
@@ -252,29 +238,17 @@ func (a *app) apply(ctx context.Context, f *updating, r *run.Repository, p *run.
 }
 
 // show prints the differences of the repository's files, and how many there are.
-func (a *app) show(ctx context.Context, p *run.Proposal) error {
-	diff, err := repository.Diff(ctx, p.Plan.Changes)
-	if err != nil {
-		return err
-	}
-	a.Say("%s", diff)
-	if diff != "" {
-		a.Say("\n")
+func (a *app) show(p *run.Proposal) {
+	if diff := update.Diff(p.Plan.Changes); diff != "" {
+		a.Say("%s\n", diff)
 	}
 	for _, version := range p.Versions {
 		a.Say("Convention %s\n", version)
 	}
-	for _, action := range []update.Action{update.Create, update.Update, update.Remove} {
-		for _, line := range run.Lines(p.Plan.Changes, action) {
-			a.Say("%s %s\n", action, line)
-		}
+	for _, c := range p.Plan.Changes {
+		a.Say("%s\n", c)
 	}
-	a.sayNotes(p.Plan.Notes)
-	return nil
-}
-
-func (a *app) sayNotes(notes []string) {
-	for _, note := range notes {
+	for _, note := range p.Plan.Notes {
 		a.Say("Note: %s\n", note)
 	}
 }
@@ -287,12 +261,46 @@ func (a *app) finish(result run.Result) error {
 		}
 		return &exit.CodeError{Code: exit.Failed, Text: fmt.Sprintf("%s to resolve, and nothing is committed. Resolve "+
 			"what is between the markers, then run `%s boilerplate update --continue`; or take the update back with "+
-			"--abort.",
-			phrase.Count(len(result.Conflicts), "file"), a.Self)}
+			"--abort.", phrase.Count(len(result.Conflicts), "file"), a.Self)}
 	case result.Commit != "":
 		a.Step("Committed %s.", result.Commit)
 	default:
 		a.Step("Wrote the files, and made no commit.")
 	}
 	return nil
+}
+
+func (a *app) ejectCommand() *cobra.Command {
+	f := &updating{}
+	c := &cobra.Command{
+		Use: "eject [CONVENTION]", Short: "End the subscription to conventions, and keep the files",
+		Long: `End the subscription of a repository to one convention, or to all of them. Its files
+stay, without the headers and the markers of regions, and are the repository's own from
+then on. It is one commit, and refused where an update would be.`,
+		Args: command.AtMostOne, Example: "  bellwether boilerplate eject docs",
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.explain(a.eject(c.Context(), f, strings.Join(args, "")))
+		},
+	}
+	f.place.add(c)
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "Show the differences and change nothing.")
+	c.Flags().BoolVar(&f.noCommit, "no-commit", false, "Write the files and make no commit.")
+	f.confirm.Add(c)
+	return c
+}
+
+func (a *app) eject(ctx context.Context, f *updating, name string) error {
+	r, err := f.place.open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Tree.Close() }()
+	if r.Journal != nil {
+		return run.ErrInProgress
+	}
+	p, err := r.Eject(name)
+	if err != nil {
+		return err
+	}
+	return a.apply(ctx, f, r, p)
 }
