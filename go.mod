@@ -52,6 +52,7 @@ require (
 	github.com/go-openapi/runtime v0.33.0
 	github.com/go-openapi/strfmt v0.27.2
 	github.com/gofrs/flock v0.13.1
+	github.com/google/go-github/v84 v84.0.0
 	github.com/grafana/grafana-foundation-sdk/go v0.0.18
 	github.com/knqyf263/go-apk-version v0.0.0-20200609155635-041fdbb8563f
 	github.com/knqyf263/go-deb-version v0.0.0-20241115132648-6f4aee6ccd23

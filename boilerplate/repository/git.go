@@ -63,7 +63,7 @@ func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 		return slices.ContainsFunc(gitVariables, func(name string) bool { return strings.HasPrefix(v, name) })
 	})
 	cmd.Env = append(cmd.Env, "GIT_LITERAL_PATHSPECS=1", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
-		"GIT_EDITOR=true", "GIT_LFS_SKIP_SMUDGE=1")
+		"GIT_EDITOR=true", "GIT_LFS_SKIP_SMUDGE=1", "GIT_HTTP_LOW_SPEED_LIMIT=1", "GIT_HTTP_LOW_SPEED_TIME=60")
 	return cmd
 }
 

@@ -38,7 +38,8 @@ refused where it would be.`
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	c := command.Parent("boilerplate", "Bring conventions to repositories of operators", nil, a.initCommand(),
-		a.updateCommand(), a.checkCommand(), a.statusCommand(), a.listCommand(), a.ejectCommand(), a.pushCommand())
+		a.updateCommand(), a.checkCommand(), a.statusCommand(), a.listCommand(), a.ejectCommand(), a.pushCommand(),
+		a.fleetCommand())
 	c.Long = parentLong
 	return c
 }

@@ -16,7 +16,8 @@ import (
 // check of its own for that.
 var reading = map[string]bool{
 	"backup create": false, "backup list": true, "backup restore": false, "backup show": true, "backup verify": false,
-	"boilerplate check": false, "boilerplate eject": false, "boilerplate init": false, "boilerplate list": false,
+	"boilerplate check": false, "boilerplate eject": false, "boilerplate fleet status": false,
+	"boilerplate fleet update": false, "boilerplate init": false, "boilerplate list": false,
 	"boilerplate push": false, "boilerplate status": false, "boilerplate update": false,
 	"bundle build": false, "bundle diff": false, "bundle init": false, "bundle lint": false, "bundle push": false,
 	"bundle scorecard": false, "bundle try": false,

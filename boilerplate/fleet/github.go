@@ -1,0 +1,200 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-github/v84/github"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/bellwether-dev/bellwether/outbound"
+)
+
+// GitHub opens pull requests by GitHub's API.
+type GitHub struct {
+	client *github.Client
+	// mu keeps requests from each other, as GitHub asks its clients to do.
+	mu sync.Mutex
+	// wait waits until GitHub takes requests again.
+	wait func(context.Context, time.Duration) error
+}
+
+// NewGitHub returns a client of GitHub, or of the GitHub Enterprise Server with this address. The token is sent there
+// and nowhere else.
+func NewGitHub(address, token string) (*GitHub, error) {
+	const maxAnswer = 16 << 20
+	client := github.NewClient(outbound.Client(outbound.Transport(), maxAnswer)).WithAuthToken(token)
+	if address != "" {
+		u, err := url.Parse(address)
+		if err != nil || u.Scheme != "https" && u.Hostname() != "127.0.0.1" {
+			return nil, fmt.Errorf("%q is no https URL, and a token is not sent there", address)
+		}
+		if client, err = client.WithEnterpriseURLs(address, address); err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", address, err)
+		}
+	}
+	client.DisableRateLimitCheck = true // call waits as long as GitHub says.
+	return &GitHub{client: client, wait: wait}, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-waiting.Done()
+	return ctx.Err() //nolint:wrapcheck // the caller's own
+}
+
+// call makes a request, and repeats it if GitHub has refused it for the number of requests.
+func (g *GitHub) call(ctx context.Context, do func() (*github.Response, error)) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	const attempts, longest = 3, 5 * time.Minute
+	for attempt := 1; ; attempt++ {
+		response, err := do()
+		delay, isLimited := retryAfter(response)
+		switch {
+		case err == nil:
+			return nil
+		case !isLimited || attempt == attempts || delay > longest:
+			return fmt.Errorf("GitHub: %w", err)
+		}
+		if err := g.wait(ctx, delay); err != nil {
+			return err
+		}
+	}
+}
+
+// retryAfter is how long GitHub wants a client to wait. Source: GitHub's "Rate limits for the REST API".
+func retryAfter(r *github.Response) (time.Duration, bool) {
+	if r == nil || r.StatusCode != http.StatusForbidden && r.StatusCode != http.StatusTooManyRequests {
+		return 0, false
+	}
+	if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if r.Header.Get(github.HeaderRateRemaining) == "0" {
+		return max(time.Until(r.Rate.Reset.Time), time.Second), true
+	}
+	return time.Minute, r.StatusCode == http.StatusTooManyRequests
+}
+
+// target is a repository of GitHub with what its pull request should be.
+type target struct {
+	request
+	owner, name string
+}
+
+// ownerAndName are the last two parts of a URL.
+var ownerAndName = regexp.MustCompile(`[/:]([A-Za-z0-9._-]+)/([A-Za-z0-9._-]+?)(\.git)?/?$`)
+
+// propose pushes a branch and brings its pull request to what it should be.
+func (g *GitHub) propose(ctx context.Context, u *Update, q request) error {
+	full := ownerAndName.FindStringSubmatch(q.url)
+	if full == nil {
+		return fmt.Errorf("%s does not say its owner and name on GitHub", q.url)
+	}
+	t := target{q, full[1], full[2]}
+	found, err := g.find(ctx, t)
+	if err != nil {
+		return err
+	}
+	u.PullRequest = found.GetHTMLURL()
+	if found.GetState() == "closed" && found.MergedAt == nil {
+		u.Outcome, u.Detail = LeftAlone, "somebody has closed the pull request"
+		return nil
+	}
+	if err := q.push(ctx, u); err != nil || u.Outcome == LeftAlone {
+		return err
+	}
+	if found.GetState() != "open" {
+		u.Outcome = Opened
+		if found, err = g.create(ctx, t); err != nil {
+			return err
+		}
+		u.PullRequest = found.GetHTMLURL()
+	}
+	changed, err := g.refresh(ctx, t, found)
+	if changed && u.Outcome == Unchanged {
+		u.Outcome = Refreshed
+	}
+	return err
+}
+
+// find returns the open pull request of a branch, or else the last one that was closed; nil if there was none.
+func (g *GitHub) find(ctx context.Context, t target) (*github.PullRequest, error) {
+	var list []*github.PullRequest
+	err := g.call(ctx, func() (response *github.Response, err error) {
+		list, response, err = g.client.PullRequests.List(ctx, t.owner, t.name, &github.PullRequestListOptions{
+			State: "all", Head: t.owner + ":" + t.head, Base: t.base, Sort: "created", Direction: "desc"})
+		return response, err
+	})
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	isOpen := func(p *github.PullRequest) bool { return p.GetState() == "open" }
+	return list[max(slices.IndexFunc(list, isOpen), 0)], nil
+}
+
+// create opens a pull request. If somebody else has done so by now, that one is returned. Where GitHub has no drafts,
+// it is none.
+func (g *GitHub) create(ctx context.Context, t target) (*github.PullRequest, error) {
+	made, err := g.post(ctx, t)
+	if !isInvalid(err) {
+		return made, err
+	}
+	if found, findErr := g.find(ctx, t); findErr != nil || found.GetState() == "open" {
+		return found, findErr
+	}
+	if t.hasConflicts {
+		t.hasConflicts = false
+		made, err = g.post(ctx, t)
+	}
+	return made, err
+}
+
+// isInvalid reports whether GitHub has refused the content of a request.
+func isInvalid(err error) bool {
+	var refused *github.ErrorResponse
+	return errors.As(err, &refused) && refused.Response.StatusCode == http.StatusUnprocessableEntity
+}
+
+func (g *GitHub) post(ctx context.Context, t target) (made *github.PullRequest, err error) {
+	err = g.call(ctx, func() (response *github.Response, err error) {
+		made, response, err = g.client.PullRequests.Create(ctx, t.owner, t.name, &github.NewPullRequest{Title: &t.title,
+			Head: &t.head, Base: &t.base, Body: &t.body, Draft: &t.hasConflicts})
+		return response, err
+	})
+	return made, err
+}
+
+// refresh brings title, text and labels to what they should be, and reports whether it changed any. Labels of others
+// stay.
+func (g *GitHub) refresh(ctx context.Context, t target, p *github.PullRequest) (bool, error) {
+	has, wanted := sets.New[string](), sets.New(t.labels...)
+	for _, l := range p.Labels {
+		has.Insert(l.GetName())
+	}
+	wanted = wanted.Union(has.Clone().Delete(conflictLabel))
+	body := strings.ReplaceAll(p.GetBody(), "\r\n", "\n")
+	if p.GetTitle() == t.title && body == t.body && has.Equal(wanted) {
+		return false, nil
+	}
+	labels := sets.List(wanted)
+	return true, g.call(ctx, func() (*github.Response, error) {
+		_, response, err := g.client.Issues.Edit(ctx, t.owner, t.name, p.GetNumber(),
+			&github.IssueRequest{Title: &t.title, Body: &t.body, Labels: &labels})
+		return response, err
+	})
+}
