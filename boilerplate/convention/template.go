@@ -140,24 +140,26 @@ func (e *execution) checkPipe(pipe *parse.PipeNode, depth int) error {
 	if depth > maxDepth || len(pipe.Decl) > 0 {
 		return refused(pipe)
 	}
-	functions := e.functions()
 	for _, command := range pipe.Cmds {
 		for _, arg := range command.Args {
-			var err error
-			switch a := arg.(type) {
-			case *parse.IdentifierNode:
-				if functions[a.Ident] == nil && !slices.Contains(permitted, a.Ident) {
-					err = errors.New("it calls " + a.Ident + ", which templates of conventions may not call")
-				}
-			case *parse.PipeNode:
-				err = e.checkPipe(a, depth+1)
-			case *parse.ChainNode:
-				err = refused(a)
-			}
-			if err != nil {
+			if err := e.checkArgument(arg, depth); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+func (e *execution) checkArgument(arg parse.Node, depth int) error {
+	switch a := arg.(type) {
+	case *parse.IdentifierNode:
+		if e.functions()[a.Ident] == nil && !slices.Contains(permitted, a.Ident) {
+			return errors.New("it calls " + a.Ident + ", which templates of conventions may not call")
+		}
+	case *parse.PipeNode:
+		return e.checkPipe(a, depth+1)
+	case *parse.ChainNode:
+		return refused(a)
 	}
 	return nil
 }

@@ -27,12 +27,9 @@ type Fleet struct {
 	Work     string
 	Parallel int // how many repositories are worked on at the same time
 	Now      time.Time
-	// GitHub opens pull requests there; nil if Command does.
-	GitHub *GitHub
-	// Command is run by the shell once a branch was pushed.
-	Command string
-	// DryRun pushes nothing and opens nothing.
-	DryRun bool
+	GitHub   *GitHub // opens pull requests there; nil if Command does
+	Command  string  // is run by the shell once a branch was pushed
+	DryRun   bool    // pushes nothing and opens nothing
 	// Done is called with a line about each repository, one at a time.
 	Done func(line string)
 }
@@ -65,8 +62,7 @@ func each[T fmt.Stringer](ctx context.Context, f *Fleet, all []Repository, do fu
 type Status struct {
 	Repository
 	*run.Status
-	// Error is why it could not be read.
-	Error string `json:"error,omitempty"`
+	Error string `json:"error,omitempty"` // why it could not be read
 }
 
 // String is the status in one line.

@@ -149,34 +149,22 @@ func (g *GitHub) find(ctx context.Context, t target) (*github.PullRequest, error
 
 // create opens a pull request. If somebody else has done so by now, that one is returned. Where GitHub has no drafts,
 // it is none.
-func (g *GitHub) create(ctx context.Context, t target) (*github.PullRequest, error) {
-	made, err := g.post(ctx, t)
-	if !isInvalid(err) {
-		return made, err
+func (g *GitHub) create(ctx context.Context, t target) (made *github.PullRequest, err error) {
+	for _, isDraft := range slices.Compact([]bool{t.hasConflicts, false}) {
+		err = g.call(ctx, func() (response *github.Response, err error) {
+			made, response, err = g.client.PullRequests.Create(ctx, t.owner, t.name, &github.NewPullRequest{
+				Title: &t.title, Head: &t.head, Base: &t.base, Body: &t.body, Draft: &isDraft})
+			return response, err
+		})
+		var refused *github.ErrorResponse
+		if !errors.As(err, &refused) || refused.Response.StatusCode != http.StatusUnprocessableEntity {
+			return made, err
+		}
+		if found, err := g.find(ctx, t); err != nil || found.GetState() == "open" {
+			return found, err
+		}
 	}
-	if found, findErr := g.find(ctx, t); findErr != nil || found.GetState() == "open" {
-		return found, findErr
-	}
-	if t.hasConflicts {
-		t.hasConflicts = false
-		made, err = g.post(ctx, t)
-	}
-	return made, err
-}
-
-// isInvalid reports whether GitHub has refused the content of a request.
-func isInvalid(err error) bool {
-	var refused *github.ErrorResponse
-	return errors.As(err, &refused) && refused.Response.StatusCode == http.StatusUnprocessableEntity
-}
-
-func (g *GitHub) post(ctx context.Context, t target) (made *github.PullRequest, err error) {
-	err = g.call(ctx, func() (response *github.Response, err error) {
-		made, response, err = g.client.PullRequests.Create(ctx, t.owner, t.name, &github.NewPullRequest{Title: &t.title,
-			Head: &t.head, Base: &t.base, Body: &t.body, Draft: &t.hasConflicts})
-		return response, err
-	})
-	return made, err
+	return nil, err
 }
 
 // refresh brings title, text and labels to what they should be, and reports whether it changed any. Labels of others

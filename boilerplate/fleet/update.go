@@ -33,17 +33,12 @@ const (
 // Update is what became of the update of one repository.
 type Update struct {
 	Repository
-	Outcome string `json:"outcome"`
-	// Versions tell which conventions change.
-	Versions []string `json:"versions,omitempty"`
-	// Head is the branch of the update.
-	Head string `json:"head,omitempty"`
-	// PullRequest is its URL.
-	PullRequest string `json:"pullRequest,omitempty"`
-	// Conflicts are files with markers of conflicts in the branch.
-	Conflicts []string `json:"conflicts,omitempty"`
-	// Detail says why the outcome is what it is.
-	Detail string `json:"detail,omitempty"`
+	Outcome     string   `json:"outcome"`
+	Versions    []string `json:"versions,omitempty"`    // which conventions change
+	Head        string   `json:"head,omitempty"`        // the branch of the update
+	PullRequest string   `json:"pullRequest,omitempty"` // its URL
+	Conflicts   []string `json:"conflicts,omitempty"`   // files with markers of conflicts in the branch
+	Detail      string   `json:"detail,omitempty"`      // why the outcome is what it is
 }
 
 // String is the update in one line.
@@ -125,10 +120,9 @@ func (f *Fleet) propose(ctx context.Context, clone *repository.Clone, opened *ru
 
 // request is what a branch and its pull request should be.
 type request struct {
-	clone            *repository.Clone
-	head, base, tree string
-	// message is that of the commit.
-	message, title, body string
+	clone                *repository.Clone
+	head, base, tree     string
+	message, title, body string // message is that of the commit
 	labels               []string
 	hasConflicts         bool
 	url                  string

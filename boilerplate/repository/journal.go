@@ -175,11 +175,7 @@ func hasText(a, b *update.File) bool {
 
 // Finish removes the record of an update.
 func (t *Tree) Finish() error {
-	err := t.remove(JournalFile)
-	if err == nil {
-		err = t.remove(temporary)
-	}
-	if err != nil {
+	if err := errors.Join(t.remove(JournalFile), t.remove(temporary)); err != nil {
 		return fmt.Errorf("end the update: %w", err)
 	}
 	return nil

@@ -124,10 +124,8 @@ func (r *Repository) Check(now time.Time) ([]update.Finding, error) {
 
 // Options say what to update to.
 type Options struct {
-	// Convention is the one that To and Source are for; it may be empty where there is one.
-	Convention string
-	// To is another version, Source another source.
-	To, Source string
+	Convention string // the one that To and Source are for; may be empty where there is one
+	To, Source string // another version, another source
 	// Set are values of parameters as they are written on a command line.
 	Set       map[string]string
 	Overwrite []string
@@ -433,6 +431,28 @@ func (r *Repository) Eject(name string) (*Proposal, error) {
 	if r.Lock == nil {
 		return nil, fmt.Errorf("%w: nothing was rendered yet", ErrNotSubscribed)
 	}
+	current, err := r.Tree.ReadAll(update.Paths(r.Lock, nil, nil))
+	if err != nil {
+		return nil, err
+	}
+	next, err := r.without(name)
+	if err != nil {
+		return nil, err
+	}
+	plan := update.Eject(r.Lock, r.Base, current, name)
+	plan.Lock.Parameters = next.Parameters
+	if name == "" || len(next.Conventions) == 0 {
+		return r.proposal(plan, nil, "Eject all boilerplate", nil, nil)
+	}
+	text, err := next.Write(r.Text)
+	if err != nil {
+		return nil, err
+	}
+	return r.proposal(plan, text, "Eject boilerplate of convention "+name, nil, nil)
+}
+
+// without is the subscription without a convention, and without the parameters that it alone has.
+func (r *Repository) without(name string) (*subscription.Subscription, error) {
 	if name != "" && r.Lock.Convention(name) == nil {
 		return nil, fmt.Errorf("%w: the repository subscribes to no convention %s", source.ErrNotFound, name)
 	}
@@ -441,31 +461,14 @@ func (r *Repository) Eject(name string) (*Proposal, error) {
 	next.Conventions = slices.DeleteFunc(slices.Clone(next.Conventions),
 		func(u subscription.Use) bool { return u.Name == name })
 	for _, l := range r.Lock.Conventions {
-		if l.Name == name || name == "" {
-			continue
-		}
 		if slices.Contains(l.Requires, name) {
 			return nil, fmt.Errorf("%w: convention %s requires %s", convention.ErrInvalid, l.Name, name)
 		}
 		for _, parameter := range l.Parameters {
-			if value, ok := r.Subscription.Parameters[parameter]; ok {
+			if value, ok := r.Subscription.Parameters[parameter]; ok && l.Name != name {
 				next.Parameters[parameter] = value
 			}
 		}
 	}
-	current, err := r.Tree.ReadAll(update.Paths(r.Lock, nil, nil))
-	if err != nil {
-		return nil, err
-	}
-	plan := update.Eject(r.Lock, r.Base, current, name)
-	plan.Lock.Parameters = next.Parameters
-	var text []byte
-	title := "Eject all boilerplate"
-	if name != "" && len(next.Conventions) > 0 {
-		title = "Eject boilerplate of convention " + name
-		if text, err = next.Write(r.Text); err != nil {
-			return nil, err
-		}
-	}
-	return r.proposal(plan, text, title, nil, nil)
+	return &next, nil
 }

@@ -250,18 +250,25 @@ func merge(old, wanted *yaml.Node) *yaml.Node {
 			out.Content = append(out.Content, merge(sameItem(old, item, i), item))
 		}
 	case yaml.MappingNode:
-		for i := 0; i+1 < len(old.Content); i += 2 {
-			if value := child(wanted, old.Content[i].Value); value != nil {
-				out.Content = append(out.Content, old.Content[i], merge(old.Content[i+1], value))
-			}
-		}
-		for i := 0; i+1 < len(wanted.Content); i += 2 {
-			if child(old, wanted.Content[i].Value) == nil {
-				out.Content = append(out.Content, wanted.Content[i], wanted.Content[i+1])
-			}
-		}
+		out.Content = mergeFields(old, wanted)
 	}
 	return &out
+}
+
+// mergeFields keeps the order of the old mapping.
+func mergeFields(old, wanted *yaml.Node) []*yaml.Node {
+	var out []*yaml.Node
+	for i := 0; i+1 < len(old.Content); i += 2 {
+		if value := child(wanted, old.Content[i].Value); value != nil {
+			out = append(out, old.Content[i], merge(old.Content[i+1], value))
+		}
+	}
+	for i := 0; i+1 < len(wanted.Content); i += 2 {
+		if child(old, wanted.Content[i].Value) == nil {
+			out = append(out, wanted.Content[i], wanted.Content[i+1])
+		}
+	}
+	return out
 }
 
 // sameItem is the item of a list that another one is the next version of: that with its name, or that at its place.

@@ -95,10 +95,6 @@ func (a *app) explain(err error) error {
 		{oci.ErrUnsigned, "sign it with one of the keys of the subscription, for example `cosign sign --key`"},
 		{oci.ErrBadSignature, "check who published it; the keys of the subscription are those to trust"},
 	}
-	var hinted *exit.HintError
-	if err == nil || errors.As(err, &hinted) {
-		return err
-	}
 	for _, h := range hints {
 		if errors.Is(err, h.is) {
 			return exit.Hint(err, h.hint)

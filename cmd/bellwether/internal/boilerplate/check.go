@@ -35,9 +35,6 @@ func (a *app) checkCommand() *cobra.Command {
 		Args:    command.NoArgs,
 		Example: "  bellwether boilerplate check\n  bellwether boilerplate check -o sarif > boilerplate.sarif",
 		RunE: func(*cobra.Command, []string) error {
-			if out.Format == command.OutputText {
-				out.Format = command.OutputTable
-			}
 			if err := out.Check(); err != nil {
 				return err
 			}

@@ -116,10 +116,11 @@ clones are read as they are, remotes as they are there.`,
 			stop()
 			code, rows := exit.OK, [][]term.Cell{}
 			for _, s := range found {
-				rows = append(rows, statusRow(s))
-				if s.Error != "" {
+				row := statusRow(s)
+				if row[5].Text != "" {
 					code = exit.Error
 				}
+				rows = append(rows, row)
 			}
 			return a.report(f, found, "REPOSITORY,STATE,CONVENTIONS,FINDINGS,EXCEPTIONS UNTIL,PROBLEM", rows, code)
 		},
@@ -138,12 +139,14 @@ func statusRow(s fleet.Status) []term.Cell {
 	}
 	for _, c := range s.Conventions {
 		text := c.Name + " " + cmp.Or(c.Version, "none")
-		if c.IsBehind() {
+		switch {
+		case c.Problem != "":
+			row[1], row[5].Text = term.Bad.Cell("unknown"), c.Problem
+		case c.IsBehind():
 			text += " of " + c.Newest
 			row[1] = term.Warn.Cell("behind")
 		}
 		row[2].Text = strings.TrimPrefix(row[2].Text+", "+text, ", ")
-		row[5].Text = cmp.Or(row[5].Text, c.Problem)
 	}
 	if len(s.Exceptions) > 0 {
 		first := slices.MinFunc(s.Exceptions, func(a, b run.ExceptionStatus) int { return a.DaysLeft - b.DaysLeft })
