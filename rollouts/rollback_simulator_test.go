@@ -90,7 +90,7 @@ func newRollbackWorld(seed, stream uint64) *rollbackWorld {
 
 func playRollback(seed uint64) *rollbackWorld {
 	w := newRollbackWorld(seed, 11)
-	w.lastRan, w.simulation.before = map[string]string{}, map[string]string{}
+	w.lastRan, w.before = map[string]string{}, map[string]string{}
 	w.disturbed = w.rng.IntN(2) == 0
 	for n := range 1 + w.rng.IntN(12) {
 		w.join(n)

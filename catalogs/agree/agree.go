@@ -142,15 +142,19 @@ func Check(p *catalogs.Package, installed ...catalogs.Installed) (Report, error)
 	s := newPackageView(p, installed)
 	report := Report{Package: p.Name}
 	heads := map[string]bool{}
+	var hops map[string]hop
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
-		c, err := s.compareChannel(name)
+		c, hopsV1, err := s.compareChannel(name)
 		if err != nil {
 			return Report{}, fmt.Errorf("check channel %q of package %q: %w", name, p.Name, err)
 		}
-		heads[c.Head] = true
+		heads[c.Head], hops = true, hopsV1
 		report.Channels = append(report.Channels, c)
 	}
-	unpinned, err := s.unpinnedRoutes(heads)
+	if len(p.Channels) > 1 { // else to choose no channel is to choose that one
+		hops = nil
+	}
+	unpinned, err := s.unpinnedRoutes(heads, hops)
 	if err != nil {
 		return Report{}, fmt.Errorf("check package %q: %w", p.Name, err)
 	}
@@ -206,8 +210,6 @@ type packageView struct {
 	*catalogs.Package
 	installed []catalogs.Installed // without the fresh install, the highest first
 	versions  map[string]semver.Version
-	// hops are those of OLM v1 in the channel that was compared last.
-	hops map[string]hop
 }
 
 func newPackageView(p *catalogs.Package, extra []catalogs.Installed) *packageView {
@@ -242,22 +244,23 @@ func newPackageView(p *catalogs.Package, extra []catalogs.Installed) *packageVie
 	return s
 }
 
-func (s *packageView) compareChannel(name string) (Channel, error) {
+// compareChannel also returns the hops of OLM v1.
+func (s *packageView) compareChannel(name string) (Channel, map[string]hop, error) {
 	c, err := s.Channel(name)
 	if err != nil {
-		return Channel{}, err
+		return Channel{}, nil, err
 	}
 	head, err := c.Head()
 	if err != nil {
-		return Channel{}, err
+		return Channel{}, nil, err
 	}
 	v0, err := olmv0.New(s.Package, name)
 	if err != nil {
-		return Channel{}, err
+		return Channel{}, nil, err
 	}
 	v1, err := olmv1.New(s.Package, name)
 	if err != nil {
-		return Channel{}, err
+		return Channel{}, nil, err
 	}
 	starts := append([]catalogs.Installed{{}}, s.installed...)
 	walk0, walk1 := newWalker(s, v0.Next, head), newWalker(s, v1.Next, head)
@@ -271,11 +274,10 @@ func (s *packageView) compareChannel(name string) (Channel, error) {
 	for _, i := range starts {
 		walk1.hop(i)
 	}
-	s.hops = walk1.hops
 	routes, err := s.Routes(name, s.installed...)
 	resolver.Wait()
 	if err != nil {
-		return Channel{}, err
+		return Channel{}, nil, err
 	}
 	plan := newWalker(s, func(i catalogs.Installed) (string, error) { return plannedHop(routes, i, head) }, head)
 	j := comparison{packageView: s, channel: c, head: head, v1: v1}
@@ -287,7 +289,7 @@ func (s *packageView) compareChannel(name string) (Channel, error) {
 		route.Text = j.describeRoute(route)
 		out.Routes[n] = route
 	}
-	return out, nil
+	return out, walk1.hops, nil
 }
 
 func plannedHop(routes map[string]catalogs.Route, i catalogs.Installed, head string) (string, error) {

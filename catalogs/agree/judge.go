@@ -5,7 +5,6 @@ package agree
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -149,17 +148,18 @@ func lastBundle(start string, w Walk) string {
 	return w.Path[len(w.Path)-1]
 }
 
-// unpinnedRoutes compares the walks of OLM v1 over the edges of all channels.
-func (s *packageView) unpinnedRoutes(heads map[string]bool) ([]Route, error) {
+// unpinnedRoutes compares the walks of OLM v1 over the edges of all channels. Known hops need not be looked up.
+func (s *packageView) unpinnedRoutes(heads map[string]bool, known map[string]hop) ([]Route, error) {
 	v1, err := olmv1.New(s.Package)
 	if err != nil {
 		return nil, err
 	}
 	walks := newWalker(s, v1.Next)
 	walks.heads = heads
-	if len(s.Channels) == 1 { // then to choose none is to choose that one
-		walks.hops = maps.Clone(s.hops)
-		maps.DeleteFunc(walks.hops, func(_ string, h hop) bool { return h.err != nil }) // which names the channel
+	for from, h := range known {
+		if h.err == nil { // an error names the channel
+			walks.hops[from] = h
+		}
 	}
 	starts := append([]catalogs.Installed{{}}, s.installed...)
 	out := make([]Route, len(starts))

@@ -135,15 +135,17 @@ func (r *reader) list(ctx context.Context, like *unstructured.Unstructured,
 	return list.Items, nil
 }
 
-// subscription reads the one that the agent made, which has the package's name.
+// subscription reads the one that the agent says is the operator's: one that it made has the package's name, one that
+// it has taken over keeps its own.
 func (r *reader) subscription(ctx context.Context, oi *v1alpha1.OperatorInstall, hop *plan.Observation) error {
 	release := oi.Spec.Admission.Release
 	items, err := r.list(ctx, subscription(), release.TargetNamespace())
 	if err != nil {
 		return err
 	}
+	name := cmp.Or(oi.Status.OLMDetails().Subscription, release.Package)
 	for i := range items {
-		if items[i].GetName() == release.Package {
+		if items[i].GetName() == name {
 			hop.Subscribed = items[i].GetCreationTimestamp().Time
 			hop.Installed, _, _ = unstructured.NestedString(items[i].Object, "status", "installedCSV")
 			hop.Current, _, _ = unstructured.NestedString(items[i].Object, "status", "currentCSV")

@@ -493,6 +493,26 @@ func TestSameName(t *testing.T) {
 	}
 }
 
+// TestAdoptedUnderAnotherName has an operator whose Subscription was taken over and does not have the package's name. A
+// Subscription of somebody else has that.
+func TestAdoptedUnderAnotherName(t *testing.T) {
+	f := newFixture(t, subscribed("echo", "our-echo", "echo-operator.v1.1.0", "echo-operator.v1.1.0"),
+		subscribed("echo", "echo-operator", "library.v1.0.0", "library.v1.0.0"),
+		csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour),
+		csv("echo", "library.v1.0.0", "", "Failed", 24*time.Hour),
+		deployment("echo", "echo-controller", "echo-operator.v1.1.0", nil, 1))
+	f.install(install("echo", func(oi *v1alpha1.OperatorInstall) { oi.Status.OLM.Subscription = "our-echo" }))
+	text := f.text()
+	for _, want := range []string{
+		series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`,
+		`deployment="echo-controller"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s:\n%s", want, text)
+		}
+	}
+}
+
 // TestOneBrokenOperator checks that an operator that cannot be read does not
 // affect the others.
 func TestOneBrokenOperator(t *testing.T) {

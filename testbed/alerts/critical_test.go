@@ -6,12 +6,11 @@ package alerts
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/internal/tools/long"
@@ -226,39 +225,20 @@ func runQuick(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 // playQuick does so with some text of the rules replaced.
 func playQuick(t *testing.T, set slo.Set, parts []slo.Part, from, to string, cases ...testCase) error {
 	t.Helper()
-	file := testFile{Interval: "15s", Fuzzy: true, Tests: cases}
-	files := map[string][]byte{}
-	for _, part := range parts {
-		rules, err := slo.BuildPart(set, part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		groups := withoutLong(rules.All())
-		if part == slo.Hub {
-			groups = withoutProbes(groups)
-		}
-		groups = hold(groups)
-		name := "rules" + string(part) + ".yaml"
-		if files[name], err = slo.File(groups); err != nil {
-			t.Fatal(err)
-		}
-		if from != "" && !strings.Contains(string(files[name]), from) {
-			t.Fatalf("the rules have no %q", from)
-		}
-		if from != "" {
-			files[name] = []byte(strings.ReplaceAll(string(files[name]), from, to))
-		}
-		file.RuleFiles = append(file.RuleFiles, name)
-		for _, g := range groups {
-			file.Order = append(file.Order, g.Name)
-		}
+	return playGroups(t, "15s", set, parts, quickGroups, from, to, cases...)
+}
+
+// quickGroups are those of a part that are played with slices of 15 s.
+func quickGroups(rules *slo.Rules, part slo.Part) (groups []monitoringv1.RuleGroup, order []string) {
+	groups = withoutLong(rules.All())
+	if part == slo.Hub {
+		groups = withoutProbes(groups)
 	}
-	tests, err := yaml.Marshal(file)
-	if err != nil {
-		t.Fatal(err)
+	groups = hold(groups)
+	for _, g := range groups {
+		order = append(order, g.Name)
 	}
-	files["tests.yaml"] = tests
-	return playFile(t, filepath.Join(write(t, files), "tests.yaml"), "")
+	return groups, order
 }
 
 // TestCriticalOperators counts, over whole runs, how often each alert begins to fire, and looks at when.

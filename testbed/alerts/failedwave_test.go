@@ -94,7 +94,7 @@ var failedWaves = map[string]scenario{
 		scenario(),
 	"a canary that stays bad": canary{bad: []span{{61, 100}}, judged: 62}.
 		scenario(ofFailedWave, ofCanary).with(ofCanary),
-	// The page about the SLI ends some minutes after minute 63. The one about the wave goes on, and the incident with it.
+	// The page about the SLI ends some minutes after minute 63. The one about the wave and the incident go on.
 	"a canary that is bad now and then": canary{bad: []span{{61, 63}, {70, 71}, {78, 79}}, judged: 62}.
 		scenario(ofFailedWave, ofCanary),
 }
@@ -141,7 +141,8 @@ func TestMutantsOfFailedWaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if playParts(t, onlyCSV, []slo.Part{slo.Whole}, m.from, m.to, failedWaves[m.story].ofOneIncident(m.story)) == nil {
+			story := failedWaves[m.story].ofOneIncident(m.story)
+			if playParts(t, onlyCSV, []slo.Part{slo.Whole}, m.from, m.to, story) == nil {
 				t.Errorf("%q passes with %q for %q", m.story, m.to, m.from)
 			}
 		})

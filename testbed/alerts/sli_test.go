@@ -4,6 +4,7 @@
 package alerts
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
@@ -72,23 +74,33 @@ func runParts(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 // playParts does so with some text of the rules replaced.
 func playParts(t *testing.T, set slo.Set, parts []slo.Part, from, to string, cases ...testCase) error {
 	t.Helper()
-	file := testFile{Interval: "1m", Fuzzy: true, Tests: cases}
+	all := func(rules *slo.Rules, _ slo.Part) ([]monitoringv1.RuleGroup, []string) {
+		return rules.All(), rules.Order()
+	}
+	return playGroups(t, "1m", set, parts, all, from, to, cases...)
+}
+
+// playGroups plays cases through some groups of the rules of each part, in an order, with some text replaced.
+func playGroups(t *testing.T, interval string, set slo.Set, parts []slo.Part,
+	some func(*slo.Rules, slo.Part) (groups []monitoringv1.RuleGroup, order []string), from, to string,
+	cases ...testCase) error {
+	t.Helper()
+	file := testFile{Interval: interval, Fuzzy: true, Tests: cases}
 	files := map[string][]byte{}
 	for _, part := range parts {
 		rules, err := slo.BuildPart(set, part)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := "rules" + string(part) + ".yaml"
-		if files[name], err = slo.File(rules.All()); err != nil {
+		groups, order := some(rules, part)
+		text, err := slo.File(groups)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if from != "" && !strings.Contains(string(files[name]), from) {
-			t.Fatalf("the rules have no %q", from)
-		}
-		files[name] = []byte(replaced(string(files[name]), from, to))
+		name := "rules" + string(part) + ".yaml"
+		files[name] = replaced(t, text, from, to)
 		file.RuleFiles = append(file.RuleFiles, name)
-		file.Order = append(file.Order, rules.Order()...)
+		file.Order = append(file.Order, order...)
 	}
 	tests, err := yaml.Marshal(file)
 	if err != nil {
@@ -98,12 +110,16 @@ func playParts(t *testing.T, set slo.Set, parts []slo.Part, from, to string, cas
 	return playFile(t, filepath.Join(write(t, files), "tests.yaml"), "")
 }
 
-// replaced is a text with some of it replaced, if from is not empty.
-func replaced(text, from, to string) string {
+// replaced is the text of rules with some of it replaced, which must be there; all of it as it is if from is empty.
+func replaced(t *testing.T, rules []byte, from, to string) []byte {
+	t.Helper()
 	if from == "" {
-		return text
+		return rules
 	}
-	return strings.ReplaceAll(text, from, to)
+	if !bytes.Contains(rules, []byte(from)) {
+		t.Fatalf("the rules have no %q", from)
+	}
+	return bytes.ReplaceAll(rules, []byte(from), []byte(to))
 }
 
 // What series do for the half hour of a case.

@@ -190,21 +190,47 @@ func (f *fixture) online(cluster string, want bool) {
 	})
 }
 
-// gated waits until a rollout of a version waits for the approval of its second wave.
+// newest is the rollout that began last.
+func (f *fixture) newest(ctx context.Context) (v1alpha1.OperatorRollout, error) {
+	var list v1alpha1.OperatorRolloutList
+	if err := f.hub.List(ctx, &list, client.InNamespace(platform.Namespace)); err != nil {
+		return v1alpha1.OperatorRollout{}, err
+	}
+	if len(list.Items) == 0 {
+		return v1alpha1.OperatorRollout{}, errors.New("no rollout")
+	}
+	return slices.MaxFunc(list.Items, func(a, b v1alpha1.OperatorRollout) int {
+		return int(a.Spec.Revision - b.Spec.Revision)
+	}), nil
+}
+
+// gated waits until the newest rollout is one of a version, and waits for the approval of its second wave.
 func (f *fixture) gated(version string) {
 	f.t.Helper()
 	f.until("gate before "+version, func(ctx context.Context) error {
-		var list v1alpha1.OperatorRolloutList
-		if err := f.hub.List(ctx, &list, client.InNamespace(platform.Namespace)); err != nil {
+		ro, err := f.newest(ctx)
+		if err != nil {
 			return err
 		}
-		for _, ro := range list.Items {
-			if ro.Spec.Release.Version == version && ro.Spec.Abort == nil && len(ro.Status.Waves) > 1 &&
-				ro.Status.Waves[1].Phase == v1alpha1.WaveGated {
-				return nil
-			}
+		if ro.Spec.Release.Version != version || ro.Spec.Abort != nil || len(ro.Status.Waves) < 2 ||
+			ro.Status.Waves[1].Phase != v1alpha1.WaveGated {
+			return fmt.Errorf("%s to %q: %+v", ro.Name, ro.Spec.Release.Version, ro.Status.Waves)
 		}
-		return errors.New("no such rollout")
+		return nil
+	})
+}
+
+// resume lets the hub go on. A rollout that it began before it had found the operator on a cluster admits none: another
+// one replaces it.
+func (f *fixture) resume() {
+	f.t.Helper()
+	f.bellwether("operator", "resume", name)
+	f.until("a rollout that may go on", func(ctx context.Context) error {
+		ro, err := f.newest(ctx)
+		if err == nil && ro.Spec.Resumed == 0 {
+			err = fmt.Errorf("%s may not", ro.Name)
+		}
+		return err
 	})
 }
 
@@ -380,7 +406,7 @@ func TestLostHub(t *testing.T) {
 		t.Errorf("operator get does not say how to go on:\n%s", out)
 	}
 
-	f.bellwether("operator", "resume", name)
+	f.resume()
 	f.gated("1.1.0") // the newest version that is not held; the canary runs it already
 	f.bellwether("rollout", "approve", name, "--reason", "go on")
 	f.runs("1.1.0", "1.1.0")

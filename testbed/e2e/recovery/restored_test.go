@@ -62,7 +62,7 @@ func TestRestoredHub(t *testing.T) {
 		t.Errorf("the clusters were changed (-before +after):\n%s", diff)
 	}
 	f.setVersion("1.1.0")
-	f.bellwether("operator", "resume", name)
+	f.resume()
 	f.rollOut("1.1.0")
 
 	f.bellwether("fleet", "revoke", revoked, "--yes")

@@ -243,7 +243,7 @@ func TestLostHubTakesOver(t *testing.T) {
 		t.Errorf("the clusters were changed (-before +after):\n%s", diff)
 	}
 
-	f.bellwether("operator", "resume", name)
+	f.resume()
 	f.takenOver()
 	f.bellwether("rollout", "approve", name, "--reason", "the canary is fine")
 	f.until("both are taken over", func(ctx context.Context) error {

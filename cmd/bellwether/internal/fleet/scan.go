@@ -99,7 +99,7 @@ func (a *app) scan(ctx context.Context, o *scanOptions) error {
 		return nil
 	case !o.out.Table():
 		return o.out.Value(a.Streams.Out, report)
-	case len(in.clusters) == 0:
+	case len(in.Clusters) == 0:
 		a.Warn("No clusters found. Add one with `%s fleet join`.\n", a.Self)
 		return nil
 	}
@@ -135,15 +135,14 @@ func (s Scans) AccessOf(o *v1alpha1.ManagedOperator) *access.Decision {
 // ReadScans reads the reports about a package on all clusters.
 func ReadScans(ctx context.Context, h *hub.Client, pkg string) (Scans, error) {
 	in, err := readScans(ctx, h, &scanOptions{packages: pkg})
-	return Scans{Clusters: in.clusters, Reports: in.scans, Known: in.known, NotRead: in.notRead, Access: in.accesses,
-		Catalogs: in.catalogs}, err
+	return in.Scans, err
 }
 
 // readScans reads everything that the report is made of.
 func readScans(ctx context.Context, h *hub.Client, o *scanOptions) (scanInput, error) {
-	in := scanInput{pkg: o.packages, scans: map[string]*v1alpha1.OperatorScan{}}
+	in := scanInput{pkg: o.packages, Scans: Scans{Reports: map[string]*v1alpha1.OperatorScan{}}}
 	var err error
-	if in.clusters, err = selectClusters(ctx, h, o.clusters, o.selector); err != nil {
+	if in.Clusters, err = selectClusters(ctx, h, o.clusters, o.selector); err != nil {
 		return in, err
 	}
 	if err := in.readReports(ctx, h, len(o.clusters) > 0); err != nil {
@@ -154,7 +153,7 @@ func readScans(ctx context.Context, h *hub.Client, o *scanOptions) (scanInput, e
 		return in, err
 	}
 	k.readPackages(ctx, in.foundPackages())
-	in.known, in.notRead, in.accesses, in.catalogs = k.of, k.notRead, k.accesses, k.catalogs
+	in.Known, in.NotRead, in.Access, in.Catalogs = k.of, k.notRead, k.accesses, k.catalogs
 	return in, nil
 }
 
@@ -194,12 +193,12 @@ func (in *scanInput) readReports(ctx context.Context, h *hub.Client, few bool) e
 		for i := range list.Items {
 			if cluster, ok := strings.CutPrefix(list.Items[i].Namespace, v1alpha1.ClusterNamespace("")); ok &&
 				list.Items[i].Name == v1alpha1.ScanName {
-				in.scans[cluster] = &list.Items[i]
+				in.Reports[cluster] = &list.Items[i]
 			}
 		}
 		return nil
 	}
-	for _, c := range in.clusters {
+	for _, c := range in.Clusters {
 		scan := &v1alpha1.OperatorScan{}
 		key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(c.Name), Name: v1alpha1.ScanName}
 		switch err := h.Get(ctx, key, scan); {
@@ -207,7 +206,7 @@ func (in *scanInput) readReports(ctx context.Context, h *hub.Client, few bool) e
 		case err != nil:
 			return fmt.Errorf("get OperatorScan of cluster %s: %w", c.Name, err)
 		default:
-			in.scans[c.Name] = scan
+			in.Reports[c.Name] = scan
 		}
 	}
 	return nil
@@ -216,7 +215,7 @@ func (in *scanInput) readReports(ctx context.Context, h *hub.Client, few bool) e
 // foundPackages are the names of packages that some cluster has.
 func (in *scanInput) foundPackages() []string {
 	var out []string
-	for _, scan := range in.scans {
+	for _, scan := range in.Reports {
 		for i := range scan.Status.Operators {
 			if sub := scan.Status.Operators[i].Subscription; sub != nil && (in.pkg == "" || in.pkg == sub.Package) {
 				out = append(out, sub.Package)

@@ -93,24 +93,16 @@ type OwnerlessDefinition struct {
 
 // scanInput is what a report is made of.
 type scanInput struct {
-	clusters []v1alpha1.FleetCluster
-	// scans by cluster; nil where there is none.
-	scans map[string]*v1alpha1.OperatorScan
-	// known returns what the hub knows that concerns a cluster.
-	known func(*v1alpha1.FleetCluster) adoption.Known
+	Scans
 	// pkg leaves out all other packages, unless it is empty.
-	pkg     string
-	notRead []string
-	// accesses and catalogs are all that there are.
-	accesses []v1alpha1.FleetAccess
-	catalogs []v1alpha1.OperatorCatalog
+	pkg string
 }
 
 // makeScanReport judges everything and puts together what is alike.
 func makeScanReport(in scanInput) ScanReport {
-	r := ScanReport{CatalogsNotRead: in.notRead}
-	for i := range in.clusters {
-		r.Clusters = append(r.Clusters, in.cluster(&in.clusters[i]))
+	r := ScanReport{CatalogsNotRead: in.NotRead}
+	for i := range in.Clusters {
+		r.Clusters = append(r.Clusters, in.cluster(&in.Clusters[i]))
 	}
 	slices.SortFunc(r.Clusters, func(a, b ScannedCluster) int { return cmp.Compare(a.Name, b.Name) })
 	r.Packages = countVersions(r.Clusters)
@@ -129,7 +121,7 @@ func (in scanInput) cluster(c *v1alpha1.FleetCluster) ScannedCluster {
 	if c.Status.StaleSince != nil {
 		out.StaleSince = &c.Status.StaleSince.Time
 	}
-	scan := in.scans[c.Name]
+	scan := in.Reports[c.Name]
 	if scan == nil || scan.Status.ObservedAt == nil {
 		return out
 	}
@@ -146,7 +138,7 @@ func (in scanInput) cluster(c *v1alpha1.FleetCluster) ScannedCluster {
 	default:
 		out.State = scanCurrent
 	}
-	known := in.known(c)
+	known := in.Known(c)
 	for i := range status.Operators {
 		found := &status.Operators[i]
 		o := ScannedOperator{Package: adoption.PackageOf(found, known), Version: adoption.VersionOf(found),
@@ -254,8 +246,8 @@ func add(all map[string]*ScanGroup, cluster string, o ScannedOperator, f adoptio
 
 func (in scanInput) ownerless() []OwnerlessDefinition {
 	by := map[string][]string{}
-	for _, c := range in.clusters {
-		if scan := in.scans[c.Name]; scan != nil {
+	for _, c := range in.Clusters {
+		if scan := in.Reports[c.Name]; scan != nil {
 			for _, name := range scan.Status.OwnerlessDefinitions {
 				by[name] = append(by[name], c.Name)
 			}

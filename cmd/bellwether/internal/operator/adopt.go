@@ -49,8 +49,8 @@ With -o yaml the manifest is printed for a Git repository, and nothing is change
 
 With --undo, NAME is a ManagedOperator. Each Subscription that was taken over gets back
 what it was before: its source, channel and approval. Then the ManagedOperator is deleted.
-No version changes by that, and no pod restarts. An offline cluster is waited for. You need the
-ClusterRole bellwether-remove for that.`
+No version changes by that, and no pod restarts. Bellwether waits for clusters that are
+offline. Only users with the ClusterRole bellwether-remove can do this.`
 
 // adoptOptions are the flags of operator adopt.
 type adoptOptions struct {

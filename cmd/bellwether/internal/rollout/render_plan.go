@@ -216,7 +216,8 @@ func planNotes(in PlanInput) []string {
 	if in.Operator.Spec.Paused {
 		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
 	}
-	if in.Operator.Spec.AdoptsFirst(&in.Operator.Status) && (in.Running == nil || !in.Running.Spec.Release.AsInstalled) {
+	adopting := in.Running != nil && in.Running.Spec.Release.AsInstalled
+	if in.Operator.Spec.AdoptsFirst(&in.Operator.Status) && !adopting {
 		notes = append(notes, "Before that, a rollout with the same waves takes over what others installed, in the "+
 			"versions that the clusters have. Clusters without the operator are not changed by it.")
 	}
