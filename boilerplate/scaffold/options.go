@@ -23,9 +23,6 @@ import (
 // ErrOptions says that an option is not written as it must be.
 var ErrOptions = errors.New("invalid option")
 
-// FirstVersion is the version of a new operator.
-const FirstVersion = "0.1.0"
-
 // Options describe the operator. All but Name may be empty.
 type Options struct {
 	// Name is that of its package in catalogs, of its Deployment and of its ServiceAccount: a DNS label.

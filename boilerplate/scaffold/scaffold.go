@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -136,30 +137,19 @@ func write(dir string, v *values) error {
 func (v *values) builders() ([]machinery.Builder, error) {
 	wanted := map[string]bool{"all": true, "own": v.Own, "given": !v.Own, "webhook": v.Webhook}
 	var out []machinery.Builder
-	for _, folder := range []string{"all", "own", "given", "webhook"} {
-		if !wanted[folder] {
-			continue
-		}
-		sub, err := fs.Sub(templates, "templates")
-		if err != nil {
-			return nil, err
-		}
-		err = fs.WalkDir(sub, folder, func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			text, err := fs.ReadFile(sub, name)
-			f := &file{values: v}
-			f.Path, f.TemplateBody, f.IfExistsAction = filepath.FromSlash(v.place(name)), string(text), machinery.Error
-			f.SetDelim("[[", "]]")
-			out = append(out, f)
+	err := fs.WalkDir(templates, "templates", func(name string, d fs.DirEntry, err error) error {
+		folder, place, _ := strings.Cut(strings.TrimPrefix(name, "templates/"), "/")
+		if err != nil || d.IsDir() || !wanted[folder] {
 			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("read templates: %w", err)
 		}
-	}
-	return out, nil
+		text, err := templates.ReadFile(name)
+		f := &file{values: v}
+		f.Path, f.TemplateBody, f.IfExistsAction = filepath.FromSlash(v.place(place)), string(text), machinery.Error
+		f.SetDelim("[[", "]]")
+		out = append(out, f)
+		return err
+	})
+	return out, err
 }
 
 // subscribe has the conventions write their files.

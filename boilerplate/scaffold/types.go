@@ -195,18 +195,8 @@ func fieldOf(s *ast.StructType, name string) ast.Expr {
 				return field.Type
 			}
 		}
-		if len(field.Names) > 0 {
-			continue
-		}
-		switch t := field.Type.(type) {
-		case *ast.Ident:
-			if t.Name == name {
-				return t
-			}
-		case *ast.SelectorExpr:
-			if t.Sel.Name == name {
-				return t
-			}
+		if t, ok := field.Type.(*ast.SelectorExpr); ok && len(field.Names) == 0 && t.Sel.Name == name {
+			return t
 		}
 	}
 	return nil
@@ -221,22 +211,22 @@ func FetchTypes(ctx context.Context, name, kind string) (*Types, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	importPath, _, _ := strings.Cut(name, "@")
+	var out, problems bytes.Buffer
+	for _, args := range [][]string{{"mod", "init", "example.com/types"}, {"get", name},
+		{"list", "-json=Dir,Module", importPath}} {
+		out.Reset()
+		cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the package is what the user named
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), "GOWORK=off"), &out, &problems
+		if err := cmd.Run(); err != nil {
+			return nil, fmt.Errorf("%w: go %s: %w: %s", ErrTypes, strings.Join(args, " "), err, problems.String())
+		}
+	}
 	var listed struct {
 		Dir    string
 		Module *struct{ Path, Version string }
 	}
-	for _, args := range [][]string{{"mod", "init", "example.com/types"}, {"get", name},
-		{"list", "-json=Dir,Module", importPath}} {
-		out, err := runGo(ctx, dir, args...)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrTypes, err)
-		}
-		if args[0] != "list" {
-			continue
-		}
-		if err := json.Unmarshal(out, &listed); err != nil || listed.Module == nil {
-			return nil, fmt.Errorf("%w: %s is not a package of a module", ErrTypes, importPath)
-		}
+	if err := json.Unmarshal(out.Bytes(), &listed); err != nil || listed.Module == nil {
+		return nil, fmt.Errorf("%w: %s is not a package of a module", ErrTypes, importPath)
 	}
 	t, err := ReadTypes(listed.Dir, kind)
 	if err != nil {
@@ -245,17 +235,4 @@ func FetchTypes(ctx context.Context, name, kind string) (*Types, error) {
 	t.Files, t.Import = nil, importPath
 	t.Module, t.ModuleVersion = listed.Module.Path, listed.Module.Version
 	return t, nil
-}
-
-func runGo(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the package is what the user named
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	var problems bytes.Buffer
-	cmd.Stderr = &problems
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(problems.String()))
-	}
-	return out, nil
 }

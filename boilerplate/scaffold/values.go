@@ -5,7 +5,6 @@ package scaffold
 
 import (
 	"fmt"
-	"path"
 	"strings"
 )
 
@@ -31,6 +30,8 @@ type values struct {
 
 	// Own says that the types are new, External that they are in another module.
 	Own, External bool
+	// OneNamespace says that the operator can be installed for one namespace. OLM v1 refuses that with a webhook.
+	OneNamespace bool
 	// ObservedGeneration says that the status has a field of that name.
 	ObservedGeneration bool
 	// TypesImport is the package of the types, Alias its name in other packages; TypesPath is the package as
@@ -45,11 +46,10 @@ type values struct {
 	Domain, GroupDashes string
 	DisplayName         string
 	// Level is the capability level that the operator claims.
-	Level        string
-	FirstVersion string
-	GoVersion    string
-	Requires     []string
-	OwnedRights  []right
+	Level       string
+	GoVersion   string
+	Requires    []string
+	OwnedRights []right
 }
 
 // right is what the operator may do with objects that it makes.
@@ -61,9 +61,9 @@ func newValues(o Options) *values {
 		Options: o, Own: o.Types == nil, External: r.External, TypesImport: r.Path, Alias: r.ImportAlias(),
 		TypesPath: "../../api/...", Lower: strings.ToLower(o.Kind), AKind: "a " + o.Kind,
 		Namespace: o.Name + "-system", Domain: r.Domain, GroupDashes: strings.ReplaceAll(o.Group, ".", "-"),
-		Prefix:       strings.ReplaceAll(o.Name, "-", "_"),
-		FirstVersion: FirstVersion, GoVersion: goVersion, Requires: requires, ObservedGeneration: true,
-		Level: "Full Lifecycle",
+		Prefix:    strings.ReplaceAll(o.Name, "-", "_"),
+		GoVersion: goVersion, Requires: requires, ObservedGeneration: true,
+		Level: "Full Lifecycle", OneNamespace: !o.Cluster && !o.Webhook,
 	}
 	if strings.ContainsAny(o.Kind[:1], "AEIO") {
 		v.AKind = "an " + o.Kind
@@ -105,10 +105,8 @@ func (v *values) example() string {
 `
 }
 
-// place is where the text of a template goes. The names of its folders and its file have VERSION, LOWER and NAME in
-// them.
+// place is where a file goes. The names of templates and of their folders have VERSION, LOWER and NAME in them.
 func (v *values) place(name string) string {
-	_, name, _ = strings.Cut(name, "/")
 	replace := strings.NewReplacer("VERSION", v.Version, "LOWER", v.Lower, "NAME", v.Name)
-	return path.Clean(replace.Replace(strings.TrimSuffix(name, ".tmpl")))
+	return replace.Replace(strings.TrimSuffix(name, ".tmpl"))
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -95,10 +96,10 @@ func (a *app) init(ctx context.Context, f *initFlags) error {
 	case err != nil:
 		return err
 	}
-	a.Say("Wrote the operator %s to %s.\n\nNext:\n"+
-		"  cd %s && git init && make generate   # go.sum, deep copies, definitions and roles\n"+
-		"  make test lint                       # tests against a real API server, and linters\n"+
-		"  make bundle                          # the bundle, and its lint\n", f.options.Name, f.dir, f.dir)
+	a.Say("Wrote the operator %s to %s.\n\nNext, in this folder:\n"+
+		"  git init && make generate   # go.sum, deep copies, definitions and roles\n"+
+		"  make test lint              # tests against a real API server, and linters\n"+
+		"  make bundle                 # the bundle, and its lint\n", f.options.Name, f.dir)
 	return nil
 }
 
@@ -121,14 +122,12 @@ func (f *initFlags) read(ctx context.Context) error {
 	if f.apiFrom == "" {
 		return nil
 	}
-	var err error
-	if info, statErr := os.Stat(f.apiFrom); statErr == nil && info.IsDir() || !isImport(f.apiFrom) {
+	isPath := filepath.IsAbs(f.apiFrom) || strings.HasPrefix(f.apiFrom, ".")
+	info, err := os.Stat(f.apiFrom)
+	if isPath || err == nil && info.IsDir() {
 		f.options.Types, err = scaffold.ReadTypes(f.apiFrom, f.options.Kind)
 	} else {
 		f.options.Types, err = scaffold.FetchTypes(ctx, f.apiFrom, f.options.Kind)
 	}
 	return err
 }
-
-// isImport tells the path of a package from that of a folder.
-func isImport(text string) bool { return !filepath.IsAbs(text) && text[0] != '.' }
