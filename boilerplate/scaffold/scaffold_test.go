@@ -46,7 +46,7 @@ func kinds(t *testing.T) map[string]Options {
 		"namespaced":       {Name: "echo-operator"},
 		"cluster, webhook": {Name: "tenants", Kind: "Tenant", Cluster: true, Webhook: true, Module: "example.org/acme/t"},
 		"given types":      {Name: "tenancy-operator", Types: given(t), Webhook: true},
-		"imported types":   {Name: "tenancy-operator", Types: imported},
+		"imported types":   {Name: "tenancy--operator", Types: imported},
 	}
 }
 
@@ -120,7 +120,7 @@ func checkFile(t *testing.T, path, text string) {
 			t.Errorf("%s is not formatted: %v", path, err)
 		}
 		for line := range strings.Lines(text) {
-			width := len(strings.ReplaceAll(strings.TrimSpace(line), "\t", "    "))
+			width := len(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    "))
 			if width > 120 && !strings.Contains(line, "+kubebuilder") && !strings.HasPrefix(line, "//go:generate") {
 				t.Errorf("%s: a line has %d columns: %s", path, width, line)
 			}

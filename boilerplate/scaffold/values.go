@@ -71,7 +71,7 @@ func newValues(o Options) *values {
 	const apply = "get;list;watch;create;patch"
 	v.OwnedRights = []right{{"apps", "deployments", apply}, {"batch", "cronjobs", apply + ";delete"},
 		{"batch", "jobs", apply}}
-	for part := range strings.SplitSeq(o.Name, "-") {
+	for _, part := range strings.FieldsFunc(o.Name, func(r rune) bool { return r == '-' }) {
 		v.DisplayName = strings.TrimSpace(v.DisplayName + " " + strings.ToUpper(part[:1]) + part[1:])
 	}
 	v.Import = fmt.Sprintf("\n\n\t%s %q", v.Alias, v.TypesImport)
