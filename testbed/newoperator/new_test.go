@@ -49,7 +49,8 @@ func (a *author) tryOnCluster() {
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if !report.Complete || len(report.Problems) > 0 || report.Pods.Total == 0 || report.Pods.Stubs > 0 {
+	// The pods of the example's image, which nobody has, are stubs; those of the operator are not.
+	if !report.Complete || len(report.Problems) > 0 || report.Pods.Total <= report.Pods.Stubs {
 		t.Errorf("the trial: %+v", report)
 	}
 	if len(report.Examples) != 1 || report.Examples[0].State != "Ready" {
