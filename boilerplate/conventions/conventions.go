@@ -8,5 +8,5 @@ import "embed"
 
 // Files has a folder for each convention.
 //
-//go:embed ci-github docs go
+//go:embed ci-github docs go operator
 var Files embed.FS

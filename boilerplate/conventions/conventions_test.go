@@ -21,7 +21,9 @@ import (
 )
 
 // required are values of the parameters that have no default.
-var required = map[string]any{"module": "example.org/echo", "project": "Echo", "approvers": []any{"anna", "acme/sre"}}
+var required = map[string]any{"module": "example.org/echo", "project": "Echo", "approvers": []any{"anna", "acme/sre"},
+	"operator": "echo-operator", "image": "registry.example.com/echo", "group": "echo.example.org",
+	"resources": []any{"echoes", "mirrors"}, "metricsPrefix": "echo"}
 
 func load(t *testing.T) []*convention.Convention {
 	t.Helper()
@@ -72,7 +74,8 @@ func write(t *testing.T, more map[string]any) (string, convention.Tree) {
 }
 
 // everything sets the parameters that are off by default.
-var everything = map[string]any{"generators": true, "reviewers": []any{"ben"}}
+var everything = map[string]any{"generators": true, "reviewers": []any{"ben"}, "prometheusRule": true,
+	"scope": "cluster"}
 
 // TestFormats parses what is rendered.
 func TestFormats(t *testing.T) {
@@ -106,7 +109,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-var target = regexp.MustCompile(`(?m)^([a-z][a-z-]*):.*## `)
+var target = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):.*## `)
 
 // TestMakeTargets has make read each target, and show the help.
 func TestMakeTargets(t *testing.T) {
@@ -116,7 +119,7 @@ func TestMakeTargets(t *testing.T) {
 		targets = append(targets, match[1])
 	}
 	slices.Sort(targets)
-	want := "build coverage docs-lint fmt generate help lint test tidy validate"
+	want := "build bundle catalog coverage docs-lint e2e fmt generate help image lint publish test tidy try validate"
 	if got := strings.Join(targets, " "); got != want {
 		t.Errorf("targets %s, want %s", got, want)
 	}
@@ -167,5 +170,58 @@ func TestActionsArePinned(t *testing.T) {
 	}
 	if len(found) == 0 {
 		t.Error("there are no actions")
+	}
+}
+
+// TestOperatorMonitoring parses the expressions of the alerts and of the dashboard.
+func TestOperatorMonitoring(t *testing.T) {
+	_, tree := write(t, everything)
+	var rule struct {
+		Spec struct{ Groups any }
+	}
+	if err := yaml.Unmarshal([]byte(tree["config/monitoring/alerts.yaml"].Text), &rule); err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(map[string]any{"groups": rule.Spec.Groups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expressions := parser.NewParser(parser.Options{})
+	groups, problems := rulefmt.Parse(text, false, model.UTF8Validation, expressions)
+	if len(problems) > 0 || len(groups.Groups) != 1 || len(groups.Groups[0].Rules) == 0 {
+		t.Errorf("alerts: %v\n%s", problems, text)
+	}
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal([]byte(tree["config/monitoring/dashboard.json"].Text), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			if _, err := expressions.ParseExpr(strings.ReplaceAll(target.Expr, "$namespace", "echo")); err != nil {
+				t.Errorf("%s: %v", target.Expr, err)
+			}
+		}
+	}
+	if len(dashboard.Panels) == 0 {
+		t.Error("the dashboard has no panels")
+	}
+}
+
+// TestOperatorProfile reads the SLO profile as a bundle brings it.
+func TestOperatorProfile(t *testing.T) {
+	_, tree := write(t, nil)
+	var properties struct {
+		Properties []struct {
+			Type  string
+			Value json.RawMessage
+		}
+	}
+	if err := yaml.Unmarshal([]byte(tree["config/bundle/properties.yaml"].Text), &properties); err != nil {
+		t.Fatal(err)
+	}
+	if len(properties.Properties) != 1 || properties.Properties[0].Type != "bellwether.dev/slo" {
+		t.Errorf("properties: %+v", properties)
 	}
 }

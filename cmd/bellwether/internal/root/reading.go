@@ -38,7 +38,7 @@ var reading = map[string]bool{
 	"oncall handover":          true,
 	"operator adopt":           true,
 	"operator approve":         false,
-	"operator confirm-removal": false, "operator get": true, "operator list": true, "operator release-hold": false,
+	"operator confirm-removal": false, "operator get": true, "operator init": false, "operator list": true, "operator release-hold": false,
 	"operator repair": false, "operator resume": false,
 	"page explain": false, "page lint": true, "page preview": true, "page runbook": false, "page test": false,
 	"registry serve": false,

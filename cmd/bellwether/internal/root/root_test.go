@@ -204,7 +204,7 @@ func TestHubFlags(t *testing.T) {
 		"bellwether catalog promote", "bellwether catalog block", "bellwether catalog unblock",
 		"bellwether catalog deprecate", "bellwether catalog retire", "bellwether catalog show",
 		"bellwether catalog push", "bellwether catalog serve", "bellwether catalog publish",
-		"bellwether catalog verify", "bellwether catalog keygen"}
+		"bellwether catalog verify", "bellwether catalog keygen", "bellwether operator init"}
 	seen := 0
 	for _, c := range commands(t) {
 		if c.HasSubCommands() {
