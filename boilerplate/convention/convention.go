@@ -67,25 +67,19 @@ type Convention struct {
 	Files      []File      `json:"files"`
 	// Replaces are paths that this convention takes over from earlier ones, as CONVENTION/PATH.
 	Replaces []string `json:"replaces,omitempty"`
-	// Migrations are those of migrations.yaml.
-	Migrations []Migration `json:"-"`
-	// Digest identifies the content: the SHA-256 of the names and contents of all files.
-	Digest string `json:"-"`
 
-	contents map[string][]byte
+	Migrations []Migration `json:"-"` // those of migrations.yaml
+	Digest     string      `json:"-"` // the SHA-256 of the names and contents of all files
+	contents   map[string][]byte
 }
 
 // File is a file that a convention brings.
 type File struct {
-	// Path is where it is in the repository.
-	Path string `json:"path"`
-	// Template is where its text is in the convention. A name that ends with .tmpl is a template, any other is copied.
-	Template string `json:"template"`
+	Path     string `json:"path"`     // in the repository
+	Template string `json:"template"` // in the convention; a template if it ends with .tmpl, and copied otherwise
 	Kind     Kind   `json:"kind"`
-	// Mode is 0644, the default, or 0755.
-	Mode string `json:"mode,omitempty"`
-	// When is the name of a parameter: the file is rendered only where that is true, or not empty.
-	When string `json:"when,omitempty"`
+	Mode     string `json:"mode,omitempty"` // 0644, the default, or 0755
+	When     string `json:"when,omitempty"` // a parameter: the file is rendered only where that is true or not empty
 }
 
 // Migration says what changed for repositories in a version of a convention.

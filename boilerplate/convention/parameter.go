@@ -20,8 +20,8 @@ const (
 	List    = "list" // of strings
 )
 
-// maxItems bounds the items of a list.
-const maxItems = 200
+// maxItems bounds the items of a list, and maxPattern the bytes of a pattern.
+const maxItems, maxPattern = 200, 1000
 
 // Parameter is a value that a convention asks the repository for.
 type Parameter struct {
@@ -47,8 +47,9 @@ func (p Parameter) check() error {
 	case p.Description == "":
 		return invalid("parameter %s has no description", p.Name)
 	}
-	if _, err := regexp.Compile(p.Pattern); err != nil {
-		return invalid("parameter %s: %w", p.Name, err)
+	if _, err := regexp.Compile(p.Pattern); err != nil || len(p.Pattern) > maxPattern {
+		return invalid("parameter %s: the pattern has %d bytes and may have %d, or is none: %v", p.Name,
+			len(p.Pattern), maxPattern, err)
 	}
 	if p.Default == nil {
 		return nil

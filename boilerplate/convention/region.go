@@ -13,14 +13,10 @@ import (
 
 // Region is a marked part of a shared file: the lines from boilerplate:begin NAME to boilerplate:end NAME.
 type Region struct {
-	// Name is empty for what the repository has between regions.
-	Name string
-	// Convention brings the region. It is empty in what Split returns.
-	Convention string
-	// Text are the lines with both markers. Each ends with a line break.
-	Text string
-	// Line is the line of the first marker, from 1.
-	Line int
+	Name       string // empty for what the repository has between regions
+	Convention string // the one that brings the region; empty in what Split returns
+	Text       string // the lines with both markers, each of which ends with a line break
+	Line       int    // that of the first marker, from 1
 }
 
 var marker = regexp.MustCompile(`^\s*(?:#|//|--|;|<!--|/\*)\s*boilerplate:(begin|end) ([a-z0-9][a-z0-9-]*)` +
@@ -31,33 +27,35 @@ var marker = regexp.MustCompile(`^\s*(?:#|//|--|;|<!--|/\*)\s*boilerplate:(begin
 func Split(text string) ([]Region, error) {
 	var out []Region
 	var current Region
-	number, seen := 0, map[string]bool{}
+	start, end, number, seen := 0, 0, 0, map[string]bool{}
+	finish := func(at int) {
+		if current.Text = text[start:at]; current.Text != "" {
+			out = append(out, current)
+		}
+		start, current = at, Region{}
+	}
 	for line := range strings.Lines(text) {
+		begin := end
+		end += len(line)
 		number++
 		found := marker.FindStringSubmatch(line)
 		switch {
 		case found == nil:
-			current.Text += line
 		case found[1] == "begin" && (current.Name != "" || seen[found[2]]):
 			return nil, fmt.Errorf("line %d: region %s begins inside another one, or a second time", number, found[2])
 		case found[1] == "begin":
-			if current.Text != "" {
-				out = append(out, current)
-			}
-			current, seen[found[2]] = Region{Name: found[2], Text: line, Line: number}, true
+			finish(begin)
+			current.Name, current.Line, seen[found[2]] = found[2], number, true
 		case current.Name != found[2]:
 			return nil, fmt.Errorf("line %d: region %s ends, and did not begin", number, found[2])
 		default:
-			current.Text += line
-			out, current = append(out, current), Region{}
+			finish(end)
 		}
 	}
 	if current.Name != "" {
 		return nil, fmt.Errorf("line %d: region %s does not end", current.Line, current.Name)
 	}
-	if current.Text != "" {
-		out = append(out, current)
-	}
+	finish(end)
 	return out, nil
 }
 

@@ -15,14 +15,11 @@ import (
 
 // Rendered is a file as a repository should have it.
 type Rendered struct {
-	Kind Kind
-	// Text is the whole text. Of a shared file it is what is written where the repository has no such file.
-	Text       string
+	Kind       Kind
+	Text       string // the whole text; of a shared file, what is written where the repository has no such file
 	Executable bool
-	// Convention brings the file; of a shared file, the one that brings it first.
-	Convention string
-	// Regions are those of a shared file, in order.
-	Regions []Region
+	Convention string   // the one that brings the file; of a shared file, the one that brings it first
+	Regions    []Region // those of a shared file, in order
 }
 
 // Tree is what conventions amount to: files by their paths.
@@ -38,20 +35,26 @@ func Render(conventions []*Convention, given map[string]any) (Tree, error) {
 		}
 		names.Insert(c.Name)
 	}
-	tree := Tree{}
+	r := &renderer{tree: Tree{}}
 	for _, c := range conventions {
 		if missing := sets.New(c.Requires...).Difference(names); missing.Len() > 0 {
 			return nil, invalid("convention %s requires convention %s, which the repository does not subscribe to",
 				c.Name, strings.Join(sets.List(missing), ", "))
 		}
-		if err := c.render(tree, given); err != nil {
+		if err := r.render(c, given); err != nil {
 			return nil, fmt.Errorf("convention %s: %w", c.Name, err)
 		}
 	}
-	return tree, checkTree(tree)
+	return r.tree, checkTree(r.tree)
 }
 
-func (c *Convention) render(tree Tree, given map[string]any) error {
+// renderer renders one tree.
+type renderer struct {
+	tree        Tree
+	bytes, work int // those of all texts, and what templates have done so far
+}
+
+func (r *renderer) render(c *Convention, given map[string]any) error {
 	values, err := c.values(given)
 	if err != nil {
 		return err
@@ -60,48 +63,51 @@ func (c *Convention) render(tree Tree, given map[string]any) error {
 		if isTrue, _ := template.IsTrue(values[f.When]); f.When != "" && !isTrue {
 			continue
 		}
-		r, err := c.renderFile(f, values)
+		file, err := r.file(c, f, values)
+		if err == nil {
+			err = c.place(r.tree, f.Path, file)
+		}
 		if err != nil {
 			return err
 		}
-		if err := c.place(tree, f.Path, r); err != nil {
-			return err
+		if r.bytes += len(file.Text); r.bytes > MaxBytes || len(r.tree) > MaxFiles {
+			return invalid("what is rendered has more than %d files or %d bytes", MaxFiles, MaxBytes)
 		}
 	}
 	return nil
 }
 
-func (c *Convention) renderFile(f File, values map[string]any) (*Rendered, error) {
+func (r *renderer) file(c *Convention, f File, values map[string]any) (*Rendered, error) {
 	text := c.contents[f.Template]
 	if strings.HasSuffix(f.Template, ".tmpl") {
 		var err error
-		if text, err = execute(f.Template, text, values); err != nil {
+		if text, err = r.execute(f.Template, text, values); err != nil {
 			return nil, err
 		}
 	}
-	r := &Rendered{Kind: f.Kind, Text: string(text), Executable: f.Mode == "0755", Convention: c.Name}
+	out := &Rendered{Kind: f.Kind, Text: string(text), Executable: f.Mode == "0755", Convention: c.Name}
 	if !slices.Contains(text, 0) {
-		r.Text = EndLine(strings.ReplaceAll(r.Text, "\r\n", "\n"))
+		out.Text = EndLine(strings.ReplaceAll(out.Text, "\r\n", "\n"))
 	}
 	switch f.Kind {
 	case Owned:
-		r.Text = withHeader(c.header(f.Path), r.Text)
+		out.Text = withHeader(c.header(f.Path), out.Text)
 	case Shared:
-		regions, err := Split(r.Text)
+		regions, err := Split(out.Text)
 		if err != nil {
 			return nil, invalid("%s: %w", f.Template, err)
 		}
 		for _, region := range regions {
 			if region.Name != "" {
 				region.Convention = c.Name
-				r.Regions = append(r.Regions, region)
+				out.Regions = append(out.Regions, region)
 			}
 		}
-		if len(r.Regions) == 0 {
+		if len(out.Regions) == 0 {
 			return nil, invalid("%s is shared, and has no region", f.Template)
 		}
 	}
-	return r, nil
+	return out, nil
 }
 
 // EndLine ends the last line of a text.
@@ -134,9 +140,8 @@ func (c *Convention) place(tree Tree, file string, r *Rendered) error {
 
 // checkTree refuses a tree that cannot be written on every file system.
 func checkTree(tree Tree) error {
-	total, seen := 0, map[string]string{}
+	seen := map[string]string{}
 	for _, file := range sortedKeys(tree) {
-		total += len(tree[file].Text)
 		for name := file; name != "."; name = path.Dir(name) {
 			lower := strings.ToLower(name)
 			if other, ok := seen[lower]; ok && other != name {
@@ -146,10 +151,6 @@ func checkTree(tree Tree) error {
 				return invalid("%s is a file, and is a folder for %s", name, file)
 			}
 		}
-	}
-	if total > MaxBytes || len(tree) > MaxFiles {
-		return invalid("what is rendered has %d files and %d bytes, and may have %d and %d", len(tree), total, MaxFiles,
-			MaxBytes)
 	}
 	return nil
 }

@@ -17,22 +17,23 @@ import (
 // permitted are the functions of text/template that templates may call, besides those of execution.functions.
 var permitted = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len"}
 
-// maxDepth bounds how deep blocks and calls are nested, and with it the time that a template takes.
+// maxDepth bounds how deep blocks and calls are nested.
 const maxDepth = 3
 
-// maxWork bounds what all functions of one template read and write.
-const maxWork = 16 * MaxFileBytes
+// maxWork bounds what all templates of a tree do: how often the steps in them are taken, and what functions read and
+// write.
+const maxWork = MaxBytes
 
 // execution renders one template. A template comes from outside: it can loop over lists among the parameters only,
-// calls no other template, keeps nothing in variables, and its functions make no more than some megabytes.
+// calls no other template, and keeps nothing in variables.
 type execution struct {
+	*renderer
 	values map[string]any
 	out    bytes.Buffer
-	work   int
 }
 
-func execute(name string, text []byte, values map[string]any) ([]byte, error) {
-	e := &execution{values: values}
+func (r *renderer) execute(name string, text []byte, values map[string]any) ([]byte, error) {
+	e := &execution{renderer: r, values: values}
 	functions := e.functions()
 	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(functions).Parse(string(text))
 	switch {
@@ -43,7 +44,7 @@ func execute(name string, text []byte, values map[string]any) ([]byte, error) {
 	case t.Tree == nil:
 		return nil, nil
 	}
-	if err := e.checkNodes(t.Root, 0); err != nil {
+	if err := e.checkNodes(t.Root, 0, 1); err != nil {
 		return nil, invalid("template %s: %w", name, err)
 	}
 	if err := t.Execute(e, values); err != nil {
@@ -65,9 +66,6 @@ func (e *execution) functions() template.FuncMap {
 		"base":       path.Base,
 		"trimPrefix": func(prefix, text string) string { return strings.TrimPrefix(text, prefix) },
 		"trimSuffix": func(suffix, text string) string { return strings.TrimSuffix(text, suffix) },
-		"contains": func(part, text string) (bool, error) {
-			return strings.Contains(text, part), e.spend(len(text))
-		},
 		"join": func(separator string, items []string) (string, error) {
 			if err := e.spend((len(separator) + 1) * len(items)); err != nil {
 				return "", err
@@ -78,9 +76,9 @@ func (e *execution) functions() template.FuncMap {
 	}
 }
 
-func (e *execution) spend(bytes int) error {
-	if e.work += bytes; e.work > maxWork {
-		return errors.New("its functions do more than is permitted")
+func (e *execution) spend(work int) error {
+	if e.work += work; e.work > maxWork {
+		return errors.New("it does more than is permitted")
 	}
 	return nil
 }
@@ -97,13 +95,16 @@ func refused(node parse.Node) error {
 	return errors.New("it has " + node.String() + ", which templates of conventions may not have")
 }
 
-// checkNodes refuses what is not known to be harmless.
-func (e *execution) checkNodes(list *parse.ListNode, depth int) error {
+// checkNodes refuses what is not known to be harmless. The nodes are run at most so many times.
+func (e *execution) checkNodes(list *parse.ListNode, depth, times int) error {
 	if list == nil {
 		return nil
 	}
 	if depth > maxDepth {
 		return errors.New("it is nested too deeply")
+	}
+	if err := e.spend(times * (1 + len(list.Nodes))); err != nil {
+		return err
 	}
 	for _, node := range list.Nodes {
 		var err error
@@ -112,16 +113,17 @@ func (e *execution) checkNodes(list *parse.ListNode, depth int) error {
 		case *parse.ActionNode:
 			err = e.checkPipe(n.Pipe, 0)
 		case *parse.IfNode:
-			err = e.checkBranch(&n.BranchNode, depth)
+			err = e.checkBranch(&n.BranchNode, depth, times)
 		case *parse.WithNode:
-			err = e.checkBranch(&n.BranchNode, depth)
+			err = e.checkBranch(&n.BranchNode, depth, times)
 		case *parse.RangeNode:
 			// A loop over a number could take for ever.
 			name, isField := strings.CutPrefix(strings.TrimPrefix(n.Pipe.String(), "$"), ".")
-			if _, isList := e.values[name].([]string); !isField || !isList {
+			items, isList := e.values[name].([]string)
+			if !isField || !isList {
 				return errors.New("it loops over something else than a list among the parameters: " + n.Pipe.String())
 			}
-			err = e.checkBranch(&n.BranchNode, depth)
+			err = e.checkBranch(&n.BranchNode, depth, times*max(len(items), 1))
 		default:
 			err = refused(node)
 		}
@@ -132,8 +134,9 @@ func (e *execution) checkNodes(list *parse.ListNode, depth int) error {
 	return nil
 }
 
-func (e *execution) checkBranch(n *parse.BranchNode, depth int) error {
-	return errors.Join(e.checkPipe(n.Pipe, 0), e.checkNodes(n.List, depth+1), e.checkNodes(n.ElseList, depth+1))
+func (e *execution) checkBranch(n *parse.BranchNode, depth, times int) error {
+	return errors.Join(e.checkPipe(n.Pipe, 0), e.checkNodes(n.List, depth+1, times),
+		e.checkNodes(n.ElseList, depth+1, times))
 }
 
 func (e *execution) checkPipe(pipe *parse.PipeNode, depth int) error {

@@ -4,7 +4,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -22,23 +21,22 @@ import (
 
 // Fleet works on repositories.
 type Fleet struct {
-	Sources source.Loader
-	// Work is a folder with a clone of each repository, which are kept for the next time.
-	Work     string
-	Parallel int // how many repositories are worked on at the same time
+	Sources  source.Loader
+	Work     string // a folder with a clone of each repository, which are kept for the next time
+	Parallel int    // how many repositories are worked on at the same time
 	Now      time.Time
 	GitHub   *GitHub // opens pull requests there; nil if Command does
 	Command  string  // is run by the shell once a branch was pushed
 	DryRun   bool    // pushes nothing and opens nothing
-	// Done is called with a line about each repository, one at a time.
-	Done func(line string)
+	// Done is called with each Status or Update, one at a time.
+	Done func(result any)
 }
 
 // patience bounds the work on one repository, with the time that GitHub wants its clients to wait.
 const patience = 30 * time.Minute
 
 // each does something with all repositories, and returns the results in their order.
-func each[T fmt.Stringer](ctx context.Context, f *Fleet, all []Repository, do func(context.Context, Repository) T) []T {
+func each[T any](ctx context.Context, f *Fleet, all []Repository, do func(context.Context, Repository) T) []T {
 	out := make([]T, len(all))
 	var group errgroup.Group
 	var mu sync.Mutex
@@ -50,7 +48,7 @@ func each[T fmt.Stringer](ctx context.Context, f *Fleet, all []Repository, do fu
 			out[i] = do(ctx, r)
 			mu.Lock()
 			defer mu.Unlock()
-			f.Done(out[i].String())
+			f.Done(out[i])
 			return nil
 		})
 	}
@@ -65,58 +63,54 @@ type Status struct {
 	Error string `json:"error,omitempty"` // why it could not be read
 }
 
-// String is the status in one line.
-func (s Status) String() string { return s.Name + ": " + cmp.Or(s.Error, "read") }
-
 // Status reads all repositories: local clones as they are, remotes as they are there.
 func (f *Fleet) Status(ctx context.Context, all []Repository) []Status {
 	return each(ctx, f, all, func(ctx context.Context, r Repository) Status {
 		out := Status{Repository: r}
-		if err := f.status(ctx, &out); err != nil {
+		read := func(opened *run.Repository) (err error) {
+			out.Status, err = opened.Status(ctx, true, f.Now)
+			return err
+		}
+		var err error
+		if r.isFolder() {
+			err = f.open(r.Source, read)
+		} else {
+			err = f.clone(ctx, r, r.Source, func(c *repository.Clone) error { return f.open(c.Dir, read) })
+		}
+		if err != nil {
 			out.Error = err.Error()
 		}
 		return out
 	})
 }
 
-func (f *Fleet) status(ctx context.Context, out *Status) error {
-	dir := out.Source
-	if !out.isFolder() {
-		_, unlock, err := f.clone(ctx, out.Repository, out.Source)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		dir = f.dir(out.Repository)
-	}
+// open does something with the repository in a folder.
+func (f *Fleet) open(dir string, do func(*run.Repository) error) error {
 	opened, err := run.Open(dir, f.Sources)
 	if opened != nil {
 		defer func() { _ = opened.Tree.Close() }()
 	}
-	if err == nil {
-		out.Status, err = opened.Status(ctx, true, f.Now)
+	if err != nil {
+		return err
 	}
-	return err
+	return do(opened)
 }
 
-// dir is where the clone of a repository is.
-func (f *Fleet) dir(r Repository) string { return filepath.Join(f.Work, r.Name, "clone") }
-
-// clone clones a repository, and keeps other processes from the clone until it is unlocked.
-func (f *Fleet) clone(ctx context.Context, r Repository, url string) (*repository.Clone, func(), error) {
-	dir := f.dir(r)
+// clone clones a repository, keeps other processes from the clone, and does something with it.
+func (f *Fleet) clone(ctx context.Context, r Repository, url string, do func(*repository.Clone) error) error {
+	dir := filepath.Join(f.Work, r.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("make a folder: %w", err)
+		return fmt.Errorf("make a folder: %w", err)
 	}
-	lock := flock.New(filepath.Join(filepath.Dir(dir), "lock"))
+	lock := flock.New(filepath.Join(dir, "lock"))
 	const every = 100 * time.Millisecond
 	if _, err := lock.TryLockContext(ctx, every); err != nil {
-		return nil, nil, fmt.Errorf("wait for another process that works on %s: %w", dir, err)
+		return fmt.Errorf("wait for another process that works on %s: %w", dir, err)
 	}
-	unlock := func() { _ = lock.Close() }
-	clone, err := repository.OpenClone(ctx, dir, url, r.Branch)
+	defer func() { _ = lock.Close() }()
+	c, err := repository.OpenClone(ctx, filepath.Join(dir, "clone"), url, r.Branch)
 	if err != nil {
-		unlock()
+		return err
 	}
-	return clone, unlock, err
+	return do(c)
 }

@@ -90,7 +90,7 @@ func newFixture(t *testing.T, names ...string) *fixture {
 	t.Helper()
 	isolate(t)
 	f := &fixture{t: t, dir: t.TempDir(), conventions: t.TempDir()}
-	f.Fleet = &Fleet{Work: t.TempDir(), Parallel: 4, Now: now, Done: func(string) {}}
+	f.Fleet = &Fleet{Work: t.TempDir(), Parallel: 4, Now: now, Done: func(any) {}}
 	f.server, f.GitHub = startGitHub(t, f.dir)
 	f.version("0.1.0", "one")
 	for _, name := range names {
@@ -202,8 +202,8 @@ func TestUpdate(t *testing.T) {
 	u := f.expect(Opened)
 	p := f.server.pulls[0]
 	want := pull{Number: 1, State: "open", Title: "Update boilerplate: org 0.1.0 to 0.2.0", HTMLURL: u.PullRequest,
-		Labels: []named{{"boilerplate"}, {"team-a"}}, Head: ref{u.Head}, Base: ref{"main"}, repo: "acme/echo",
-		Body: p.Body}
+		Labels: []named{{"boilerplate"}, {"team-a"}}, Head: ref{Ref: "boilerplate/main"}, Base: ref{Ref: "main"},
+		repo: "acme/echo", Body: p.Body}
 	if diff := cmp.Diff(want, *p, cmp.AllowUnexported(pull{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -244,20 +244,59 @@ func TestUpdate(t *testing.T) {
 	if u := f.expect(LeftAlone); !strings.Contains(u.Detail, "closed") {
 		t.Errorf("got %s", u)
 	}
+}
 
-	// Somebody merges it, and deletes a file later.
-	merged := "2026-11-28T12:00:00Z"
-	p.Merged = &merged
-	git(t, f.remote("echo"), "update-ref", "refs/heads/main", "refs/heads/"+u.Head)
+// TestNewerVersions go to the branch and the pull request of the older one. After one that somebody has closed or
+// merged comes another.
+func TestNewerVersions(t *testing.T) {
+	f := newFixture(t, "echo")
+	open := func() (out []*pull) {
+		for _, p := range f.server.pulls {
+			if p.State == "open" {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	first := f.expect(Opened)
+	f.version("0.3.0", "three")
+	if u := f.expect(Refreshed); len(open()) != 1 || u.PullRequest != first.PullRequest || u.Head != first.Head ||
+		f.show("echo", u.Head+":list.txt") != "a\nthree" {
+		t.Errorf("got %s", u)
+	}
+	p := f.server.pulls[0]
+	if !strings.HasSuffix(p.Title, "0.1.0 to 0.3.0") || strings.Contains(p.Body, "0.2.0") {
+		t.Errorf("got %+v", p)
+	}
+	p.State = "closed"
+	f.expect(LeftAlone)
+	f.version("0.4.0", "four")
+	if u := f.expect(Opened); len(open()) != 1 || u.PullRequest != f.server.pulls[1].HTMLURL || u.Head != first.Head {
+		t.Errorf("got %s", u)
+	}
+	// The branch stays after the merge, with a commit of somebody else.
+	f.commitTo("echo", first.Head, func(dir string) { put(t, dir, "more", "mine\n") })
+	f.expect(LeftAlone)
+	f.server.merge(open()[0])
 	f.expect(UpToDate)
+	f.version("0.5.0", "five")
+	if u := f.expect(Opened); len(open()) != 1 || f.show("echo", u.Head+":more") != "mine" {
+		t.Errorf("got %s", u)
+	}
+	f.server.merge(open()[0])
+	f.commitTo("echo", first.Head, func(dir string) { put(t, dir, "later", "mine\n") }) // is in no pull request
+	f.version("0.6.0", "six")
+	if u := f.expect(LeftAlone); f.show("echo", u.Head+":later") != "mine" {
+		t.Errorf("got %s", u)
+	}
+	git(t, f.remote("echo"), "update-ref", "-d", "refs/heads/"+first.Head)
+	f.expect(Opened)
 	f.commit("echo", func(dir string) {
 		if err := os.Remove(filepath.Join(dir, "owned.yml")); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if u := f.expect(Opened); len(f.server.pulls) != 2 || u.PullRequest != f.server.pulls[1].HTMLURL {
-		t.Errorf("got %s", u)
-	}
+	f.expect(Refreshed)
 }
 
 // TestKilled goes on where a process was killed.
@@ -268,7 +307,7 @@ func TestKilled(t *testing.T) {
 	f.server.pulls = nil
 	f.expect(Opened)
 	// In the middle of git: locks, half of a file, an update that was begun, a broken object.
-	clone := f.Fleet.dir(u.Repository)
+	clone := filepath.Join(f.Work, u.Name, "clone")
 	for _, name := range []string{".git/index.lock", ".git/HEAD.lock", ".git/shallow.lock", ".boilerplate/update.tmp",
 		"owned.yml", ".boilerplate/update.yaml"} {
 		put(t, clone, name, "half")
@@ -285,31 +324,30 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestConflict has a draft with the markers, until somebody resolves the conflict.
+// TestConflict has a pull request with the markers, until somebody resolves the conflict.
 func TestConflict(t *testing.T) {
-	for _, noDrafts := range []bool{false, true} {
-		f := newFixture(t, "echo")
-		f.server.noDrafts = noDrafts
-		f.commit("echo", func(dir string) { put(t, dir, "list.txt", "a\nmine\n") })
-		u := f.expect(Opened)
-		p := f.server.pulls[0]
-		if diff := cmp.Diff([]string{"list.txt"}, u.Conflicts); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		if p.Draft == noDrafts || len(p.Labels) != 3 || !strings.Contains(p.text(), "this branch.\n- list.txt\n") {
-			t.Errorf("got %+v", p)
-		}
-		if got := f.show("echo", u.Head+":list.txt"); !strings.Contains(got, "<<<<<<< list.txt (yours)\nmine\n") {
-			t.Errorf("list.txt:\n%s", got)
-		}
-		if got := f.show("echo", u.Head+":.boilerplate"); strings.Contains(got, "update") {
-			t.Errorf("the branch has an update in progress:\n%s", got)
-		}
-		f.expect(Unchanged)
-		f.commit("echo", func(dir string) { put(t, dir, "list.txt", "a\none\n") })
-		if u := f.expect(Refreshed); len(u.Conflicts) > 0 || len(p.Labels) != 2 || strings.Contains(p.Body, "markers") {
-			t.Errorf("got %s with %+v", u, p)
-		}
+	f := newFixture(t, "echo")
+	f.commit("echo", func(dir string) { put(t, dir, "list.txt", "a\nmine\n") })
+	u := f.expect(Opened)
+	p := f.server.pulls[0]
+	if diff := cmp.Diff([]string{"list.txt"}, u.Conflicts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !strings.HasSuffix(p.Title, " (with conflicts)") || len(p.Labels) != 3 ||
+		!strings.Contains(p.text(), "this branch.\n- list.txt\n") {
+		t.Errorf("got %+v", p)
+	}
+	if got := f.show("echo", u.Head+":list.txt"); !strings.Contains(got, "<<<<<<< list.txt (yours)\nmine\n") {
+		t.Errorf("list.txt:\n%s", got)
+	}
+	if got := f.show("echo", u.Head+":.boilerplate"); strings.Contains(got, "update") {
+		t.Errorf("the branch has an update in progress:\n%s", got)
+	}
+	f.expect(Unchanged)
+	f.commit("echo", func(dir string) { put(t, dir, "list.txt", "a\none\n") })
+	if u := f.expect(Refreshed); len(u.Conflicts) > 0 || len(p.Labels) != 2 || strings.Contains(p.Body, "markers") ||
+		strings.Contains(p.Title, "conflicts") {
+		t.Errorf("got %s with %+v", u, p)
 	}
 }
 
@@ -334,7 +372,7 @@ func TestFailures(t *testing.T) {
 	}
 	for i, s := range f.Status(t.Context(), f.all) {
 		if i != 0 && i != 2 && i != 3 && s.Error == "" {
-			t.Errorf("status: got %s", s)
+			t.Errorf("status: got %+v", s)
 		}
 	}
 }
@@ -492,7 +530,7 @@ func TestStatus(t *testing.T) {
 	s := f.Status(t.Context(), f.all)[0]
 	if s.Error != "" || s.Conventions[0].Version != "0.1.0" || s.Conventions[0].Newest != "0.2.0" || s.Findings != 0 ||
 		s.Exceptions[0].DaysLeft != 2 {
-		t.Errorf("got %s, %+v", s, s.Status)
+		t.Errorf("got %+v, %+v", s, s.Status)
 	}
 	if got := fmt.Sprint(f.server.requests); got != "[]" {
 		t.Errorf("asked GitHub: %s", got)

@@ -25,10 +25,8 @@ import (
 // GitHub opens pull requests by GitHub's API.
 type GitHub struct {
 	client *github.Client
-	// mu keeps requests from each other, as GitHub asks its clients to do.
-	mu sync.Mutex
-	// wait waits until GitHub takes requests again.
-	wait func(context.Context, time.Duration) error
+	mu     sync.Mutex // keeps requests from each other, as GitHub asks its clients to do
+	wait   func(context.Context, time.Duration) error
 }
 
 // NewGitHub returns a client of GitHub, or of the GitHub Enterprise Server with this address. The token is sent there
@@ -57,21 +55,21 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // call makes a request, and repeats it if GitHub has refused it for the number of requests.
-func (g *GitHub) call(ctx context.Context, do func() (*github.Response, error)) error {
+func call[T any](ctx context.Context, g *GitHub, do func() (T, *github.Response, error)) (T, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	const attempts, longest = 3, 5 * time.Minute
 	for attempt := 1; ; attempt++ {
-		response, err := do()
+		result, response, err := do()
+		if err == nil {
+			return result, nil
+		}
 		delay, isLimited := retryAfter(response)
-		switch {
-		case err == nil:
-			return nil
-		case !isLimited || attempt == attempts || delay > longest:
-			return fmt.Errorf("GitHub: %w", err)
+		if !isLimited || attempt == attempts || delay > longest {
+			return result, fmt.Errorf("GitHub: %w", err)
 		}
 		if err := g.wait(ctx, delay); err != nil {
-			return err
+			return result, err
 		}
 	}
 }
@@ -90,12 +88,6 @@ func retryAfter(r *github.Response) (time.Duration, bool) {
 	return time.Minute, r.StatusCode == http.StatusTooManyRequests
 }
 
-// target is a repository of GitHub with what its pull request should be.
-type target struct {
-	request
-	owner, name string
-}
-
 // ownerAndName are the last two parts of a URL.
 var ownerAndName = regexp.MustCompile(`[/:]([A-Za-z0-9._-]+)/([A-Za-z0-9._-]+?)(\.git)?/?$`)
 
@@ -105,13 +97,16 @@ func (g *GitHub) propose(ctx context.Context, u *Update, q request) error {
 	if full == nil {
 		return fmt.Errorf("%s does not say its owner and name on GitHub", q.url)
 	}
-	t := target{q, full[1], full[2]}
-	found, err := g.find(ctx, t)
+	q.owner, q.name = full[1], full[2]
+	found, err := g.find(ctx, q)
 	if err != nil {
 		return err
 	}
 	u.PullRequest = found.GetHTMLURL()
-	if found.GetState() == "closed" && found.MergedAt == nil {
+	switch isClosed := found.GetState() == "closed"; {
+	case isClosed && found.MergedAt != nil:
+		q.merged = found.GetHead().GetSHA() // GitHub keeps it.
+	case isClosed && strings.Contains(found.GetBody(), strings.TrimSpace(q.mark)):
 		u.Outcome, u.Detail = LeftAlone, "somebody has closed the pull request"
 		return nil
 	}
@@ -120,12 +115,12 @@ func (g *GitHub) propose(ctx context.Context, u *Update, q request) error {
 	}
 	if found.GetState() != "open" {
 		u.Outcome = Opened
-		if found, err = g.create(ctx, t); err != nil {
+		if found, err = g.create(ctx, q); err != nil {
 			return err
 		}
 		u.PullRequest = found.GetHTMLURL()
 	}
-	changed, err := g.refresh(ctx, t, found)
+	changed, err := g.refresh(ctx, q, found)
 	if changed && u.Outcome == Unchanged {
 		u.Outcome = Refreshed
 	}
@@ -133,12 +128,10 @@ func (g *GitHub) propose(ctx context.Context, u *Update, q request) error {
 }
 
 // find returns the open pull request of a branch, or else the last one that was closed; nil if there was none.
-func (g *GitHub) find(ctx context.Context, t target) (*github.PullRequest, error) {
-	var list []*github.PullRequest
-	err := g.call(ctx, func() (response *github.Response, err error) {
-		list, response, err = g.client.PullRequests.List(ctx, t.owner, t.name, &github.PullRequestListOptions{
-			State: "all", Head: t.owner + ":" + t.head, Base: t.base, Sort: "created", Direction: "desc"})
-		return response, err
+func (g *GitHub) find(ctx context.Context, q request) (*github.PullRequest, error) {
+	list, err := call(ctx, g, func() ([]*github.PullRequest, *github.Response, error) {
+		return g.client.PullRequests.List(ctx, q.owner, q.name, &github.PullRequestListOptions{
+			State: "all", Head: q.owner + ":" + q.head, Base: q.base, Sort: "created", Direction: "desc"})
 	})
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -147,42 +140,37 @@ func (g *GitHub) find(ctx context.Context, t target) (*github.PullRequest, error
 	return list[max(slices.IndexFunc(list, isOpen), 0)], nil
 }
 
-// create opens a pull request. If somebody else has done so by now, that one is returned. Where GitHub has no drafts,
-// it is none.
-func (g *GitHub) create(ctx context.Context, t target) (made *github.PullRequest, err error) {
-	for _, isDraft := range slices.Compact([]bool{t.hasConflicts, false}) {
-		err = g.call(ctx, func() (response *github.Response, err error) {
-			made, response, err = g.client.PullRequests.Create(ctx, t.owner, t.name, &github.NewPullRequest{
-				Title: &t.title, Head: &t.head, Base: &t.base, Body: &t.body, Draft: &isDraft})
-			return response, err
-		})
-		var refused *github.ErrorResponse
-		if !errors.As(err, &refused) || refused.Response.StatusCode != http.StatusUnprocessableEntity {
-			return made, err
-		}
-		if found, err := g.find(ctx, t); err != nil || found.GetState() == "open" {
-			return found, err
+// create opens a pull request. If somebody else has done so by now, that one is returned.
+func (g *GitHub) create(ctx context.Context, q request) (*github.PullRequest, error) {
+	made, err := call(ctx, g, func() (*github.PullRequest, *github.Response, error) {
+		return g.client.PullRequests.Create(ctx, q.owner, q.name,
+			&github.NewPullRequest{Title: &q.title, Head: &q.head, Base: &q.base, Body: &q.body})
+	})
+	var refused *github.ErrorResponse
+	if errors.As(err, &refused) && refused.Response.StatusCode == http.StatusUnprocessableEntity {
+		if found, findErr := g.find(ctx, q); findErr == nil && found.GetState() == "open" {
+			return found, nil
 		}
 	}
-	return nil, err
+	return made, err
 }
 
 // refresh brings title, text and labels to what they should be, and reports whether it changed any. Labels of others
 // stay.
-func (g *GitHub) refresh(ctx context.Context, t target, p *github.PullRequest) (bool, error) {
-	has, wanted := sets.New[string](), sets.New(t.labels...)
+func (g *GitHub) refresh(ctx context.Context, q request, p *github.PullRequest) (bool, error) {
+	has, wanted := sets.New[string](), sets.New(q.labels...)
 	for _, l := range p.Labels {
 		has.Insert(l.GetName())
 	}
 	wanted = wanted.Union(has.Clone().Delete(conflictLabel))
 	body := strings.ReplaceAll(p.GetBody(), "\r\n", "\n")
-	if p.GetTitle() == t.title && body == t.body && has.Equal(wanted) {
+	if p.GetTitle() == q.title && body == q.body && has.Equal(wanted) {
 		return false, nil
 	}
 	labels := sets.List(wanted)
-	return true, g.call(ctx, func() (*github.Response, error) {
-		_, response, err := g.client.Issues.Edit(ctx, t.owner, t.name, p.GetNumber(),
-			&github.IssueRequest{Title: &t.title, Body: &t.body, Labels: &labels})
-		return response, err
+	_, err := call(ctx, g, func() (*github.Issue, *github.Response, error) {
+		return g.client.Issues.Edit(ctx, q.owner, q.name, p.GetNumber(),
+			&github.IssueRequest{Title: &q.title, Body: &q.body, Labels: &labels})
 	})
+	return true, err
 }

@@ -24,7 +24,6 @@ type pull struct {
 	State   string  `json:"state"`
 	Title   string  `json:"title"`
 	Body    string  `json:"body"`
-	Draft   bool    `json:"draft"`
 	Merged  *string `json:"merged_at"`
 	HTMLURL string  `json:"html_url"`
 	Labels  []named `json:"labels"`
@@ -42,6 +41,7 @@ type (
 	}
 	ref struct {
 		Ref string `json:"ref"`
+		SHA string `json:"sha,omitempty"`
 	}
 )
 
@@ -56,7 +56,6 @@ type server struct {
 	writes   int
 	// refusals are answered first.
 	refusals []func(http.ResponseWriter)
-	noDrafts bool
 }
 
 const token = "good"
@@ -162,7 +161,6 @@ func (s *server) has(repo, branch string) bool {
 func (s *server) create(w http.ResponseWriter, r *http.Request, repo string) {
 	var in struct {
 		Title, Head, Base, Body string
-		Draft                   bool
 	}
 	if !decode(w, r, &in) {
 		return
@@ -179,13 +177,11 @@ func (s *server) create(w http.ResponseWriter, r *http.Request, repo string) {
 		refuse(w, http.StatusUnprocessableEntity, "Validation Failed", "base")
 	case slices.ContainsFunc(s.pulls, same):
 		refuse(w, http.StatusUnprocessableEntity, "A pull request already exists for acme:"+in.Head+".", "head")
-	case in.Draft && s.noDrafts:
-		refuse(w, http.StatusUnprocessableEntity, "Draft pull requests are not supported in this repository.", "draft")
 	case len(in.Body) > 65536:
 		refuse(w, http.StatusUnprocessableEntity, "body is too long (maximum is 65536 characters)", "body")
 	default:
-		p := &pull{Number: len(s.pulls) + 1, State: "open", Title: in.Title, Body: in.Body, Draft: in.Draft, repo: repo,
-			Labels: []named{}, Head: ref{in.Head}, Base: ref{in.Base}}
+		p := &pull{Number: len(s.pulls) + 1, State: "open", Title: in.Title, Body: in.Body, repo: repo,
+			Labels: []named{}, Head: ref{Ref: in.Head}, Base: ref{Ref: in.Base}}
 		p.HTMLURL = fmt.Sprintf("https://github.example.com/%s/pull/%d", repo, p.Number)
 		s.pulls = append(s.pulls, p)
 		answer(w, http.StatusCreated, p)
@@ -219,6 +215,14 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, repo, number strin
 		}
 	}
 	answer(w, http.StatusOK, p)
+}
+
+// merge merges a pull request with what its branch has, as somebody does on the page of it.
+func (s *server) merge(p *pull) {
+	s.t.Helper()
+	dir, merged := filepath.Join(s.dir, p.repo+".git"), "2026-11-28T12:00:00Z"
+	p.State, p.Merged, p.Head.SHA = "closed", &merged, git(s.t, dir, "rev-parse", "refs/heads/"+p.Head.Ref)
+	git(s.t, dir, "update-ref", "refs/heads/"+p.Base.Ref, p.Head.SHA)
 }
 
 func limited(status int, headers map[string]string) func(http.ResponseWriter) {

@@ -14,23 +14,18 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 )
 
 // Repository is one of the repositories in a list.
 type Repository struct {
-	// Name is by default the last part of Source.
-	Name string `json:"name"`
-	// Source is the URL of a remote, or the folder of a local clone, which is relative to the list.
-	Source string `json:"source"`
-	// Branch is the one that is updated; by default the default one of the remote.
-	Branch string `json:"branch,omitempty"`
-	// Labels are those of its pull requests, besides those that all get.
-	Labels []string `json:"labels,omitempty"`
+	Name   string   `json:"name"`             // by default the last part of Source
+	Source string   `json:"source"`           // a remote's URL, or a local clone's folder, relative to the list
+	Branch string   `json:"branch,omitempty"` // which is updated; by default the default one of the remote
+	Labels []string `json:"labels,omitempty"` // of its pull requests, besides those that all get
 }
 
 // Read reads a list of repositories. Errors about its content wrap subscription.ErrInvalid.
@@ -46,17 +41,16 @@ func Read(file string) ([]Repository, error) {
 	if err := subscription.Decode(text, "Repositories", &list); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	names := sets.New[string]()
 	for i := range list.Repositories {
 		r := &list.Repositories[i]
-		if err := r.complete(filepath.Dir(file)); err != nil {
+		err := r.complete(filepath.Dir(file))
+		if err == nil && slices.ContainsFunc(list.Repositories[:i],
+			func(o Repository) bool { return strings.EqualFold(o.Name, r.Name) }) {
+			err = fmt.Errorf("two repositories are named %s: set the name of one", r.Name)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", file, subscription.ErrInvalid, err)
 		}
-		if names.Has(strings.ToLower(r.Name)) {
-			return nil, fmt.Errorf("%s: %w: two repositories are named %s: set the name of one", file,
-				subscription.ErrInvalid, r.Name)
-		}
-		names.Insert(strings.ToLower(r.Name))
 	}
 	return list.Repositories, nil
 }

@@ -8,6 +8,7 @@ package fleet
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func TestTwoHundredRepositories(t *testing.T) {
 	measure("status", func() { f.Status(t.Context(), f.all) })
 	measure("check", func() {
 		for _, r := range f.all {
-			opened, err := run.Open(f.Fleet.dir(r), source.Loader{})
+			opened, err := run.Open(filepath.Join(f.Work, r.Name, "clone"), source.Loader{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,6 @@ package fleet
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,20 +64,15 @@ func (f *Fleet) update(ctx context.Context, u *Update) error {
 			return err
 		}
 	}
-	clone, unlock, err := f.clone(ctx, u.Repository, url)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	opened, err := run.Open(f.dir(u.Repository), f.Sources)
-	if opened != nil {
-		defer func() { _ = opened.Tree.Close() }()
-	}
-	if err == nil && opened.Journal != nil {
-		err = fmt.Errorf("%w: somebody has committed %s: remove it", run.ErrInProgress, repository.JournalFile)
-	}
-	if err != nil {
-		return err
+	return f.clone(ctx, u.Repository, url, func(c *repository.Clone) error {
+		return f.open(c.Dir, func(opened *run.Repository) error { return f.propose(ctx, c, opened, u, url) })
+	})
+}
+
+// propose plans an update, commits and pushes it, and opens a pull request for it.
+func (f *Fleet) propose(ctx context.Context, c *repository.Clone, opened *run.Repository, u *Update, url string) error {
+	if opened.Journal != nil {
+		return fmt.Errorf("%w: somebody has committed %s: remove it", run.ErrInProgress, repository.JournalFile)
 	}
 	p, err := opened.Plan(ctx, run.Options{Now: f.Now})
 	if err != nil {
@@ -91,21 +85,15 @@ func (f *Fleet) update(ctx context.Context, u *Update) error {
 	if u.Outcome == Refused || len(p.Changes) == 0 {
 		return nil
 	}
-	return f.propose(ctx, clone, opened, p, u, url)
-}
-
-// propose commits an update, pushes it, and opens a pull request for it.
-func (f *Fleet) propose(ctx context.Context, clone *repository.Clone, opened *run.Repository, p *run.Proposal,
-	u *Update, url string) error {
-	_, err := opened.Apply(ctx, p, false)
+	_, err = opened.Apply(ctx, p, false)
 	if err == nil && len(u.Conflicts) > 0 {
 		err = opened.Tree.Finish() // The branch has no update in progress.
 	}
 	if err != nil {
 		return err
 	}
-	q := newRequest(u, clone, p, url)
-	q.tree, err = clone.Stage(ctx, update.ChangedPaths(p.Changes))
+	q := newRequest(u, c, p, url)
+	q.tree, err = c.Stage(ctx, update.ChangedPaths(p.Changes))
 	if err != nil || q.tree == "" { // Git makes nothing of the changes, such as a mode on some file systems.
 		return err
 	}
@@ -118,14 +106,16 @@ func (f *Fleet) propose(ctx context.Context, clone *repository.Clone, opened *ru
 	return f.runCommand(ctx, u, q)
 }
 
-// request is what a branch and its pull request should be.
+// request is what the branch of an update and its pull request should be. A repository has one of them for each branch
+// that is updated: the next version of a convention goes to the same.
 type request struct {
 	clone                *repository.Clone
 	head, base, tree     string
 	message, title, body string // message is that of the commit
+	mark                 string // is in the body, and names what is rendered
 	labels               []string
-	hasConflicts         bool
-	url                  string
+	url, owner, name     string // the owner and the name are those on GitHub
+	merged               string // the last commit of the branch's last pull request, if that was merged
 }
 
 // Labels of pull requests.
@@ -138,19 +128,18 @@ const footer = "\nMade by `bellwether boilerplate fleet update`, which leaves th
 	"has pushed to it.\n"
 
 func newRequest(u *Update, clone *repository.Clone, p *run.Proposal, url string) request {
-	q := request{clone: clone, base: clone.Branch, message: p.Message, url: url, hasConflicts: len(u.Conflicts) > 0,
+	q := request{clone: clone, head: "boilerplate/" + clone.Branch, base: clone.Branch, message: p.Message, url: url,
 		labels: append([]string{label}, u.Labels...)}
-	// The branch is named after what is rendered, and for which branch.
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v", q.base, *p.Plan.Lock))
-	const bytes, longest = 6, 60_000 // GitHub takes 65,536 characters.
-	q.head = fmt.Sprintf("boilerplate/%x", sum[:bytes])
 	q.title, q.body, _ = strings.Cut(p.Message, "\n")
-	if q.hasConflicts {
+	if len(u.Conflicts) > 0 {
+		q.title += " (with conflicts)"
 		q.labels = append(q.labels, conflictLabel)
 		q.body = "\n**Conflicts.** These files have the markers of `git merge-file`: resolve what is between them, " +
 			"and push to this branch.\n- " + strings.Join(u.Conflicts, "\n- ") + "\n" + q.body
 	}
-	q.body = strings.ToValidUTF8(q.body[:min(len(q.body), longest)], "") + footer
+	const longest = 60_000 // GitHub takes 65,536 characters.
+	q.mark = fmt.Sprintf("<!-- rendered: %x -->\n", sha256.Sum256(fmt.Append(nil, *p.Plan.Lock)))
+	q.body = strings.ToValidUTF8(q.body[:min(len(q.body), longest)], "") + footer + q.mark
 	return q
 }
 
@@ -162,11 +151,11 @@ func (q request) push(ctx context.Context, u *Update) error {
 		return err
 	case tip == nil:
 		u.Outcome = Opened
-	case !tip.IsOwn:
-		u.Outcome, u.Detail = LeftAlone, "somebody has pushed to the branch "+q.head
-		return nil
 	case q.isAt(tip):
 		u.Outcome = Unchanged
+		return nil
+	case !tip.IsOwn && tip.Commit != q.merged:
+		u.Outcome, u.Detail = LeftAlone, "somebody has pushed to the branch "+q.head+": merge it, or delete it"
 		return nil
 	default:
 		u.Outcome = Refreshed
@@ -184,22 +173,21 @@ func (q request) isAt(tip *repository.Tip) bool {
 	return tip != nil && tip.IsOwn && tip.Tree == q.tree && tip.Parent == q.clone.Head
 }
 
-// runCommand pushes the branch, and then has the user's command open a pull request. A command that failed, or was
-// killed with this process, is run again the next time.
+// runCommand pushes the branch, and then has the user's command open its pull request. The file of the body stays until
+// that has succeeded, so that a command that failed, or was killed with this process, is run again the next time.
 func (f *Fleet) runCommand(ctx context.Context, u *Update, q request) error {
-	dir := f.dir(u.Repository)
-	pending, body := filepath.Join(dir, "..", "pending"), filepath.Join(dir, "..", "body.md")
-	before, _ := os.ReadFile(pending)
-	err := errors.Join(os.WriteFile(body, []byte(q.body), 0o600), os.WriteFile(pending, []byte(q.head), 0o600))
+	body := filepath.Join(f.Work, u.Name, "body.md")
+	_, missing := os.Lstat(body)
+	err := os.WriteFile(body, []byte(q.body), 0o600)
 	if err == nil {
 		err = q.push(ctx, u)
 	}
 	if err != nil {
 		return fmt.Errorf("push: %w", err)
 	}
-	if u.Outcome == Opened || u.Outcome == Refreshed || u.Outcome == Unchanged && string(before) == q.head {
+	if u.Outcome == Opened || u.Outcome == Refreshed || u.Outcome == Unchanged && missing == nil {
 		cmd := exec.CommandContext(ctx, "sh", "-c", f.Command) //nolint:gosec // it is the user's
-		cmd.Dir = dir
+		cmd.Dir = q.clone.Dir
 		cmd.Env = append(os.Environ(), "BOILERPLATE_BRANCH="+q.head, "BOILERPLATE_BASE="+q.base,
 			"BOILERPLATE_TITLE="+q.title, "BOILERPLATE_BODY_FILE="+body, "BOILERPLATE_URL="+q.url,
 			"BOILERPLATE_LABELS="+strings.Join(q.labels, ","), "BOILERPLATE_OUTCOME="+u.Outcome)
@@ -210,8 +198,5 @@ func (f *Fleet) runCommand(ctx context.Context, u *Update, q request) error {
 		}
 		u.PullRequest = text[strings.LastIndex(text, "\n")+1:] // Such commands print its URL at the end.
 	}
-	if err := os.Remove(pending); err != nil {
-		return fmt.Errorf("end the request: %w", err)
-	}
-	return nil
+	return os.Remove(body)
 }

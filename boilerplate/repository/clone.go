@@ -15,10 +15,8 @@ import (
 // Clone is a shallow clone of a branch, in a folder that is this program's own: what is in it can be given up.
 type Clone struct {
 	*Git
-	// Branch is the one that is checked out, and Head its commit.
-	Branch, Head string
-
-	url string
+	Branch, Head string // what is checked out, and its commit
+	url          string
 }
 
 // OpenClone clones a branch of a remote into a folder, or brings the clone in it to what the remote has now. Without a
@@ -27,7 +25,7 @@ func OpenClone(ctx context.Context, dir, url, branch string) (*Clone, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
-	c := &Clone{Git: &Git{dir: dir, gitDir: filepath.Join(dir, ".git")}, Branch: branch, url: url}
+	c := &Clone{Git: &Git{Dir: dir, gitDir: filepath.Join(dir, ".git")}, Branch: branch, url: url}
 	if branch == "" {
 		out, err := c.run(ctx, "", "ls-remote", "--symref", "--", url, "HEAD")
 		if err != nil {
@@ -83,10 +81,8 @@ func (c *Clone) fetch(ctx context.Context, branch string, depth int) error {
 // Tip is the last commit of a branch of a remote.
 type Tip struct {
 	Commit, Tree string
-	// Parent are all of its parents.
-	Parent string
-	// IsOwn says that it is one of Push, and has the tree that was pushed.
-	IsOwn bool
+	Parent       string // all of its parents
+	IsOwn        bool   // it is one of Push, and has the tree that was pushed
 }
 
 // treeTrailer is a line in the message of a commit, with its tree: of what somebody else changed, it has another one.
@@ -143,6 +139,6 @@ func (c *Clone) Push(ctx context.Context, branch string, tip *Tip, message, tree
 
 // RemoteURL returns where a local clone is from.
 func RemoteURL(ctx context.Context, dir string) (string, error) {
-	out, err := (&Git{dir: dir}).run(ctx, "", "remote", "get-url", "origin")
+	out, err := (&Git{Dir: dir}).run(ctx, "", "remote", "get-url", "origin")
 	return strings.TrimSpace(out), err
 }

@@ -26,16 +26,14 @@ var ErrNotRepository = errors.New("not a git repository")
 
 // Git is the git repository that a folder is in.
 type Git struct {
-	dir string
-	// prefix is the folder's path from the root of the repository; empty, or with a slash at its end.
-	prefix string
-	// gitDir has what git knows about this work tree.
-	gitDir string
+	Dir    string
+	prefix string // the folder's path from the root of the repository; empty, or with a slash at its end
+	gitDir string // has what git knows about this work tree
 }
 
 // OpenGit finds the repository of a folder. Errors wrap ErrNotRepository, and say why.
 func OpenGit(ctx context.Context, dir string) (*Git, error) {
-	g := &Git{dir: dir}
+	g := &Git{Dir: dir}
 	out, err := g.run(ctx, "", "rev-parse", "--is-inside-work-tree", "--show-prefix", "--absolute-git-dir")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNotRepository, dir, err)
@@ -69,7 +67,7 @@ func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 
 // run returns what git prints. An error has what it says.
 func (g *Git) run(ctx context.Context, stdin string, args ...string) (string, error) {
-	cmd := command(ctx, g.dir, args...)
+	cmd := command(ctx, g.Dir, args...)
 	var out, errOut bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errOut
 	if err := cmd.Run(); err != nil {
@@ -174,7 +172,7 @@ func (g *Git) stage(ctx context.Context, paths []string) (string, error) {
 	}
 	tracked := sets.New(strings.Split(out, "\x00")...)
 	list := strings.Join(slices.DeleteFunc(slices.Clone(paths), func(name string) bool {
-		_, err := os.Lstat(filepath.Join(g.dir, filepath.FromSlash(name)))
+		_, err := os.Lstat(filepath.Join(g.Dir, filepath.FromSlash(name)))
 		return err != nil && !tracked.Has(name)
 	}), "\x00")
 	if list == "" {

@@ -23,8 +23,7 @@ const maxBytes = 64 << 20
 
 // Tree is the folder of a repository.
 type Tree struct {
-	// Dir is the folder as it was given.
-	Dir  string
+	Dir  string // as it was given
 	root *os.Root
 }
 

@@ -65,24 +65,22 @@ func Open(dir string, sources source.Loader) (*Repository, error) {
 
 func (r *Repository) read() error {
 	text, err := r.Tree.Text(subscription.LockFile)
-	if err != nil {
+	if err == nil && text != nil {
+		r.Lock, err = subscription.ParseLock(text)
+	}
+	if err == nil {
+		r.Base, err = r.Tree.Base(r.Lock)
+	}
+	if err == nil {
+		r.Journal, err = r.Tree.Journal()
+	}
+	if err == nil {
+		r.Text, err = r.Tree.Text(subscription.File)
+	}
+	switch {
+	case err != nil:
 		return err
-	}
-	if text != nil {
-		if r.Lock, err = subscription.ParseLock(text); err != nil {
-			return err
-		}
-	}
-	if r.Base, err = r.Tree.Base(r.Lock); err != nil {
-		return err
-	}
-	if r.Journal, err = r.Tree.Journal(); err != nil {
-		return err
-	}
-	if r.Text, err = r.Tree.Text(subscription.File); err != nil {
-		return err
-	}
-	if r.Text == nil {
+	case r.Text == nil:
 		return fmt.Errorf("%w: there is no %s in %s", ErrNotSubscribed, subscription.File, r.Tree.Dir)
 	}
 	if r.Subscription, err = subscription.Parse(r.Text); err != nil {
@@ -126,8 +124,8 @@ func (r *Repository) Check(now time.Time) ([]update.Finding, error) {
 type Options struct {
 	Convention string // the one that To and Source are for; may be empty where there is one
 	To, Source string // another version, another source
-	// Set are values of parameters as they are written on a command line.
-	Set       map[string]string
+
+	Set       map[string]string // values of parameters as they are written on a command line
 	Overwrite []string
 	Adopt     bool
 	Now       time.Time
@@ -135,11 +133,10 @@ type Options struct {
 
 // Proposal is an update that was planned and not applied.
 type Proposal struct {
-	Plan *update.Plan
-	// Changes are those of Plan, and those of this program's own files.
-	Changes  []update.Change
-	Versions []string // which conventions change, a sentence each
-	Message  string   // of the commit
+	Plan     *update.Plan
+	Changes  []update.Change // those of Plan, and those of this program's own files
+	Versions []string        // which conventions change, a sentence each
+	Message  string          // of the commit
 }
 
 // Plan plans an update, and writes nothing.
@@ -252,19 +249,19 @@ func (p *planning) compare(found *source.Loaded, locked *subscription.Locked) {
 	}
 }
 
+// migrate applies one version. All its renames are of what was there before it.
 func (p *planning) migrate(m convention.Migration) {
-	for from, to := range m.Rename {
-		for first, then := range p.renames { // a file that an earlier version renamed
-			if then == from {
-				p.renames[first] = to
-			}
-		}
-		p.renames[from] = to
+	renames, parameters := maps.Clone(p.renames), maps.Clone(p.next.Parameters)
+	maps.Copy(p.renames, m.Rename)
+	for from, to := range renames {
+		p.renames[from] = cmp.Or(m.Rename[to], to)
+	}
+	for from := range m.RenameParameters {
+		delete(p.next.Parameters, from)
 	}
 	for from, to := range m.RenameParameters {
-		if value, ok := p.next.Parameters[from]; ok {
+		if value, ok := parameters[from]; ok {
 			p.next.Parameters[to] = value
-			delete(p.next.Parameters, from)
 		}
 	}
 	for name, value := range m.Set {

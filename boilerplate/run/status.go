@@ -16,19 +16,15 @@ import (
 type Status struct {
 	Conventions []ConventionStatus `json:"conventions"`
 	Exceptions  []ExceptionStatus  `json:"exceptions"`
-	// InProgress are the paths of an update in progress.
-	InProgress []string `json:"inProgress,omitempty"`
-	// Findings is how much has drifted.
-	Findings int `json:"findings"`
+	InProgress  []string           `json:"inProgress,omitempty"` // the paths of an update in progress
+	Findings    int                `json:"findings"`             // how much has drifted
 }
 
 // ConventionStatus is a convention that a repository subscribes to, with what was rendered of it.
 type ConventionStatus struct {
 	subscription.Use
-	// Newest is the version that the source has now; empty where it was not asked.
-	Newest string `json:"newest,omitempty"`
-	// Problem is why the source could not be read.
-	Problem string `json:"problem,omitempty"`
+	Newest  string `json:"newest,omitempty"`  // the version that the source has now; empty where it was not asked
+	Problem string `json:"problem,omitempty"` // why the source could not be read
 }
 
 // IsBehind reports whether the source has another version than what was rendered.
@@ -37,8 +33,7 @@ func (c ConventionStatus) IsBehind() bool { return c.Newest != "" && c.Newest !=
 // ExceptionStatus is an exception of a repository.
 type ExceptionStatus struct {
 	subscription.Exception
-	// DaysLeft is below zero once it has expired.
-	DaysLeft int `json:"daysLeft"`
+	DaysLeft int `json:"daysLeft"` // below zero once it has expired
 }
 
 // Status returns how a repository is. Registries are asked only with remote.

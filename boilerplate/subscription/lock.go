@@ -17,26 +17,22 @@ type Lock struct {
 	Header      `yaml:",inline"`
 	Conventions []Locked       `yaml:"conventions"`
 	Parameters  map[string]any `yaml:"parameters,omitempty"`
-	// Files are sorted by their paths.
-	Files []LockedFile `yaml:"files"`
+	Files       []LockedFile   `yaml:"files"` // sorted by their paths
 }
 
 // Locked is a convention that was rendered.
 type Locked struct {
-	Use `yaml:",inline"`
-	// Parameters are the names of its parameters.
-	Parameters []string `yaml:"parameters,omitempty"`
-	// Requires are the names of conventions that it requires.
-	Requires []string `yaml:"requires,omitempty"`
+	Use        `yaml:",inline"`
+	Parameters []string `yaml:"parameters,omitempty"` // the names of its parameters
+	Requires   []string `yaml:"requires,omitempty"`   // the names of conventions that it requires
 }
 
 // LockedFile is a file that was rendered.
 type LockedFile struct {
-	Path string          `yaml:"path"`
-	Kind convention.Kind `yaml:"kind"`
-	// Convention brings the file.
-	Convention string `yaml:"convention"`
-	Executable bool   `yaml:"executable,omitempty"`
+	Path       string          `yaml:"path"`
+	Kind       convention.Kind `yaml:"kind"`
+	Convention string          `yaml:"convention"` // the one that brings the file
+	Executable bool            `yaml:"executable,omitempty"`
 	// Digest is the SHA-256 of the text as rendered, with line feeds alone. Shared files have those of their regions.
 	Digest  string         `yaml:"digest,omitempty"`
 	Regions []LockedRegion `yaml:"regions,omitempty"`

@@ -20,8 +20,7 @@ import (
 // Rule is a kind of finding.
 type Rule struct {
 	Description string
-	// Remedy is what to do about a finding.
-	Remedy string
+	Remedy      string // what to do about a finding
 }
 
 const (
@@ -50,12 +49,10 @@ var Rules = map[string]Rule{
 
 // Finding is one difference between a repository and its conventions.
 type Finding struct {
-	Rule string `json:"rule"`
-	Path string `json:"path"`
-	// Line is 0 where the finding is about the file as a whole.
-	Line int `json:"line,omitempty"`
-	// Owner is the convention with its version; empty for findings about the subscription itself.
-	Owner  string `json:"owner,omitempty"`
+	Rule   string `json:"rule"`
+	Path   string `json:"path"`
+	Line   int    `json:"line,omitempty"`  // 0 where the finding is about the file as a whole
+	Owner  string `json:"owner,omitempty"` // the convention with its version; empty for the subscription itself
 	Reason string `json:"reason"`
 	Remedy string `json:"remedy"`
 }
@@ -75,12 +72,10 @@ func (f Finding) String() string {
 // State is what a repository has.
 type State struct {
 	Subscription *subscription.Subscription
-	// Lock is nil where nothing was rendered yet.
-	Lock    *subscription.Lock
-	Current map[string]*File
-	// InProgress says that an update was interrupted.
-	InProgress bool
-	Now        time.Time
+	Lock         *subscription.Lock // nil where nothing was rendered yet
+	Current      map[string]*File
+	InProgress   bool // an update was interrupted
+	Now          time.Time
 }
 
 // Check returns what has drifted, sorted by path and line.

@@ -15,12 +15,9 @@ import (
 type sharing struct {
 	*planner
 	*target
-	// isWhole says that the whole file is written: there is none, or one that a convention owned.
-	isWhole bool
-	pieces  []convention.Region
-	// rendered are the regions as they were rendered last, by their names.
-	rendered map[string]string
-	// after is what is locked.
+	isWhole  bool // the whole file is written: there is none, or one that a convention owned
+	pieces   []convention.Region
+	rendered map[string]string // the regions as they were rendered last, by their names
 	after    subscription.LockedFile
 	notes    []string
 	conflict bool

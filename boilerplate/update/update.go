@@ -38,38 +38,30 @@ type Merge func(path, current, base, wanted string) (text string, conflict bool,
 
 // Input is what a plan is made of.
 type Input struct {
-	// Lock says what was rendered last; nil for a repository without an update so far.
-	Lock *subscription.Lock
-	// Base has the texts as rendered last of merged files, and of the regions of shared ones.
-	Base map[string]string
+	Lock *subscription.Lock // what was rendered last; nil for a repository without an update so far
+	Base map[string]string  // the texts as rendered last of merged files, and of the regions of shared ones
 	// Current are the files of the repository at all paths of Lock, Wanted and Renames, as far as they are there.
 	Current map[string]*File
 	Wanted  convention.Tree
-	// Renames are new paths of files by their old ones.
-	Renames    map[string]string
-	Exceptions []subscription.Exception
-	// Overwrite are paths of owned files and shared ones whose edits by hand are given up.
-	Overwrite []string
-	// Adopt overwrites files that were there before the convention.
-	Adopt bool
-	Now   time.Time
-	Merge Merge
+	Renames map[string]string // new paths of files by their old ones
 
-	// eject leaves what no convention brings any more, without headers and markers.
-	eject bool
+	Exceptions []subscription.Exception
+	Overwrite  []string // paths of files whose edits by hand are given up
+	Adopt      bool     // overwrite files that were there before the convention
+	Now        time.Time
+	Merge      Merge
+
+	eject bool // leave what no convention brings any more, without headers and markers
 }
 
 // Change is one file that an update writes or removes.
 type Change struct {
-	Path       string
-	Kind       convention.Kind
-	Convention string
-	// Before is nil for a file that is not there, After for one that is removed.
-	Before, After *File
-	// Conflict says that After has the markers of conflicts.
-	Conflict bool
-	// Note says what is unusual about it; empty for most.
-	Note string
+	Path          string
+	Kind          convention.Kind
+	Convention    string
+	Before, After *File  // nil for a file that is not there, and for one that is removed
+	Conflict      bool   // After has the markers of conflicts
+	Note          string // what is unusual about it; empty for most
 }
 
 // String is the change in one line.
@@ -93,14 +85,11 @@ type Refusal struct {
 
 // Plan is what an update does. With refusals it does nothing.
 type Plan struct {
-	// Changes are sorted by their paths.
-	Changes  []Change
+	Changes  []Change // sorted by their paths
 	Refusals []Refusal
-	// Notes say what was left as it is, a sentence each.
-	Notes []string
-	// Lock and Base are those after the update.
-	Lock *subscription.Lock
-	Base map[string]string
+	Notes    []string           // what was left as it is, a sentence each
+	Lock     *subscription.Lock // after the update, as is Base
+	Base     map[string]string
 }
 
 // Conflicts are the paths with markers of conflicts.
@@ -141,12 +130,10 @@ func New(in Input) (*Plan, error) {
 // planner makes one plan.
 type planner struct {
 	Input
-	plan   *Plan
-	locked map[string]*subscription.LockedFile
-	// renamed are the old paths of files by their new ones.
-	renamed map[string]string
-	// err is the first one of Merge.
-	err error
+	plan    *Plan
+	locked  map[string]*subscription.LockedFile
+	renamed map[string]string // the old paths of files by their new ones
+	err     error             // the first one of Merge
 }
 
 // target is one path: what was rendered, what is there, and what is wanted. Each may be nil.
@@ -155,9 +142,8 @@ type target struct {
 	locked  *subscription.LockedFile
 	wanted  *convention.Rendered
 	current *File
-	// text is that of current, with line feeds alone where crlf says that it has none of them.
-	text string
-	crlf bool
+	text    string // that of current, with line feeds alone where crlf says that it has none of them
+	crlf    bool
 }
 
 func (p *planner) target(path string) *target {

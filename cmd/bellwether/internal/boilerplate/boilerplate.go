@@ -5,6 +5,7 @@
 package boilerplate
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/conventions"
+	"github.com/bellwether-dev/bellwether/boilerplate/fleet"
 	"github.com/bellwether-dev/bellwether/boilerplate/repository"
 	"github.com/bellwether-dev/bellwether/boilerplate/run"
 	"github.com/bellwether-dev/bellwether/boilerplate/source"
@@ -44,24 +46,43 @@ func Command(env *command.Env) *cobra.Command {
 	return c
 }
 
-// place are the flags that say which repository, and how to get conventions.
-type place struct {
+// flags are those of all commands; each has some of them.
+type flags struct {
 	dir    string
 	access registry.Flags
+	out    command.Output
+	remote bool
+	more   []string // conventions of list
+
+	// Of the commands that write.
+	options                       run.Options
+	set, conventions, keys        []string
+	dryRun, noCommit, goOn, abort bool
+	confirm                       command.Confirmation
+
+	// Of those on many repositories.
+	fleet          fleet.Fleet
+	repos, address string
 }
 
-func (p *place) add(c *cobra.Command) {
-	c.Flags().StringVar(&p.dir, "dir", ".", "The `FOLDER` of the repository.")
+// addDir adds the flag that says which repository.
+func (f *flags) addDir(c *cobra.Command) {
+	c.Flags().StringVar(&f.dir, "dir", ".", "The `FOLDER` of the repository.")
 	_ = c.MarkFlagDirname("dir")
 }
 
-// open reads a repository that subscribes to conventions.
-func (p *place) open() (*run.Repository, error) {
-	r, err := run.Open(p.dir, sources(&p.access))
-	if r != nil && err != nil {
-		return nil, errors.Join(err, r.Tree.Close())
+// open reads the repository, which is open until the program ends.
+func (f *flags) open() (*run.Repository, error) { return run.Open(f.dir, sources(&f.access)) }
+
+// run makes the function of a command, whose errors get a hint.
+func (a *app) run(f *flags, do func(context.Context, *flags, []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		err := f.out.Check()
+		if err == nil {
+			err = do(c.Context(), f, args)
+		}
+		return a.explain(err)
 	}
-	return r, err
 }
 
 // sources gets conventions, with a cache below the user's.
@@ -104,7 +125,7 @@ func (a *app) explain(err error) error {
 }
 
 func (a *app) pushCommand() *cobra.Command {
-	var access registry.Flags
+	f := &flags{}
 	c := &cobra.Command{
 		Use: "push DIR REF", Short: "Push a convention to a registry and print its digest",
 		Long: `Push the convention in a folder to a registry as an OCI image, and print the digest
@@ -114,14 +135,14 @@ subscribe to it as oci://REF.`,
 		ValidArgsFunction: command.CompleteDir,
 		Example: "  bellwether boilerplate push ./conventions/acme " +
 			"registry.example.com/conventions/acme:1.0.0",
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: a.run(f, func(ctx context.Context, f *flags, args []string) error {
 			if err := registry.CheckTarget(args[1]); err != nil {
 				return err
 			}
-			digest, err := source.Push(c.Context(), args[0], args[1], access.Access())
+			digest, err := source.Push(ctx, args[0], args[1], f.access.Access())
 			return registry.PrintDigest(a.Env, digest, err)
-		},
+		}),
 	}
-	access.Add(c)
+	f.access.Add(c)
 	return c
 }

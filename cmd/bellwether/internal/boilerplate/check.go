@@ -4,8 +4,7 @@
 package boilerplate
 
 import (
-	"bytes"
-	"fmt"
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/update"
+	"github.com/bellwether-dev/bellwether/bundles/lint"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/phrase"
@@ -29,40 +29,31 @@ Exit codes:
   2  the repository cannot be read, or subscribes to no conventions`
 
 func (a *app) checkCommand() *cobra.Command {
-	p, out := &place{}, &command.Output{}
+	f := &flags{}
 	c := &cobra.Command{
 		Use: "check", Short: "Check whether a repository has drifted from its conventions", Long: checkLong,
 		Args:    command.NoArgs,
 		Example: "  bellwether boilerplate check\n  bellwether boilerplate check -o sarif > boilerplate.sarif",
-		RunE: func(*cobra.Command, []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
-			return a.explain(a.check(p, out))
-		},
+		RunE:    a.run(f, a.check),
 	}
-	p.add(c)
-	out.Add(c, command.OutputText, command.OutputJSON, "sarif", "github")
+	f.addDir(c)
+	f.out.Add(c, command.OutputText, command.OutputJSON, "sarif", "github")
 	return a.ErrorsAre(exit.Failed, c)
 }
 
-func (a *app) check(p *place, out *command.Output) error {
-	r, err := p.open()
+func (a *app) check(_ context.Context, f *flags, _ []string) error {
+	r, err := f.open()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Tree.Close() }()
 	findings, err := r.Check(a.Now())
-	if err != nil {
+	if err == nil {
+		err = a.printFindings(&f.out, findings)
+	}
+	if err != nil || len(findings) == 0 {
 		return err
 	}
-	if err := a.printFindings(out, findings); err != nil {
-		return err
-	}
-	if len(findings) > 0 {
-		return &exit.CodeError{Code: exit.Error}
-	}
-	return nil
+	return &exit.CodeError{Code: exit.Error}
 }
 
 func (a *app) printFindings(out *command.Output, findings []update.Finding) error {
@@ -75,12 +66,8 @@ func (a *app) printFindings(out *command.Output, findings []update.Finding) erro
 		return err
 	case "github":
 		for _, f := range findings {
-			line := ""
-			if f.Line > 0 {
-				line = fmt.Sprintf(",line=%d", f.Line)
-			}
-			a.Say("::error file=%s%s,title=%s::%s\n", escapeProperty.Replace(f.Path), line, f.Rule,
-				escapeData.Replace(f.Reason+": "+f.Remedy))
+			a.Say("::error file=%s,line=%d,title=%s::%s\n", escapeProperty.Replace(f.Path), max(f.Line, 1), f.Rule,
+				escapeData.Replace(message(f)))
 		}
 		return nil
 	}
@@ -95,39 +82,30 @@ func (a *app) printFindings(out *command.Output, findings []update.Finding) erro
 	return nil
 }
 
+// message is what code hosts show at the line of a finding.
+func message(f update.Finding) string {
+	return strings.TrimPrefix(f.Owner+": "+f.Reason+": "+f.Remedy, ": ")
+}
+
 // What GitHub's workflow commands need escaped.
 var (
 	escapeData     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	escapeProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-const repositoryURL = "https://github.com/bellwether-dev/bellwether"
-
 // sarifOf is the Static Analysis Results Interchange Format 2.1.0, which code hosts show beside the code.
 func sarifOf(findings []update.Finding) ([]byte, error) {
-	r := sarif.NewRunWithInformationURI("bellwether", repositoryURL)
-	r.Tool.Driver.WithVersion(version.Get().Version)
+	r := lint.NewSARIF(version.Get().Version)
 	for _, id := range slices.Sorted(maps.Keys(update.Rules)) {
 		r.AddRule(id).WithName(id).WithDescription(update.Rules[id].Description).
-			WithHelpURI(repositoryURL + "/blob/main/docs/guides/boilerplate.md#check").
+			WithHelpURI(lint.Repository + "blob/main/docs/guides/boilerplate.md#check").
 			WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel("error"))
 	}
 	for _, f := range findings {
 		location := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(f.Path)).
 			WithRegion(sarif.NewRegion().WithStartLine(max(f.Line, 1)))
-		message := f.Reason + ": " + f.Remedy
-		if f.Owner != "" {
-			message = f.Owner + ": " + message
-		}
-		r.CreateResultForRule(f.Rule).WithLevel("error").WithMessage(sarif.NewTextMessage(message)).
+		r.CreateResultForRule(f.Rule).WithLevel("error").WithMessage(sarif.NewTextMessage(message(f))).
 			AddLocation(sarif.NewLocationWithPhysicalLocation(location))
 	}
-	report := sarif.NewReport()
-	report.AddRun(r)
-	var out bytes.Buffer
-	if err := report.PrettyWrite(&out); err != nil {
-		return nil, fmt.Errorf("encode SARIF: %w", err)
-	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
+	return lint.EncodeSARIF(r)
 }

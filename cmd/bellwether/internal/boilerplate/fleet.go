@@ -20,9 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/run"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 const fleetLong = `Work on the repositories in a file:
@@ -39,9 +37,10 @@ const fleetUpdateLong = `Update many repositories to their conventions, each by 
 cloned into a folder of the command's own; local clones are not changed, and nothing of a
 repository is run. Git uses your credentials.
 
-The branch is boilerplate/DIGEST, with one commit. A pull request whose branch somebody
-else has pushed to, or that somebody has closed, is left alone. One with conflicts has
-the markers in its files, is a draft, and has the label boilerplate-conflict.
+The branch is boilerplate/BRANCH, with one commit; a newer version goes to the same
+pull request. One whose branch somebody else has pushed to, or that somebody has closed,
+is left alone. One with conflicts has the markers in its files, and the label
+boilerplate-conflict.
 
 Pull requests are opened by GitHub's API, with the token in GITHUB_TOKEN, or by the
 command of --open-with. It is run in the clone, with BOILERPLATE_BRANCH, _BASE, _TITLE,
@@ -52,137 +51,62 @@ Exit codes:
   1  an update failed or was refused
   2  there are conflicts to resolve`
 
-// fleetFlags are those of both commands.
-type fleetFlags struct {
-	file, work string
-	parallel   int
-	access     registry.Flags
-	out        command.Output
-
-	// Of update alone.
-	address, tokenFile, openWith string
-	dryRun                       bool
-	confirm                      command.Confirmation
-}
-
-func (f *fleetFlags) add(c *cobra.Command) {
+// addFleet adds the flags that the commands on many repositories have.
+func (f *flags) addFleet(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.file, "repos", "", "The `FILE` of the repositories.")
-	flags.StringVar(&f.work, "work", "", "The `FOLDER` for clones. Default: below the user's cache folder.")
-	flags.IntVar(&f.parallel, "parallel", 8, "How many repositories to work on at the same time.")
+	flags.StringVar(&f.repos, "repos", "", "The `FILE` of the repositories.")
+	flags.StringVar(&f.fleet.Work, "work", "", "The `FOLDER` for clones. Default: below the user's cache folder.")
+	flags.IntVar(&f.fleet.Parallel, "parallel", 8, "How many repositories to work on at the same time.")
 	command.Required(c, "repos")
 	f.access.Add(c)
 	f.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
 }
 
 // openFleet reads the repositories that are asked for.
-func (a *app) openFleet(f *fleetFlags) (*fleet.Fleet, []fleet.Repository, error) {
-	if err := f.out.Check(); err != nil {
-		return nil, nil, err
-	}
-	all, err := fleet.Read(f.file)
-	if err == nil && f.work == "" {
-		f.work, err = os.UserCacheDir()
-		f.work = filepath.Join(f.work, "bellwether", "fleet")
+func (a *app) openFleet(f *flags) ([]fleet.Repository, error) {
+	f.fleet.Sources, f.fleet.Now = sources(&f.access), a.Now()
+	all, err := fleet.Read(f.repos)
+	if err == nil && f.fleet.Work == "" {
+		f.fleet.Work, err = os.UserCacheDir()
+		f.fleet.Work = filepath.Join(f.fleet.Work, "bellwether", "fleet")
 	}
 	if err == nil {
-		f.work, err = filepath.Abs(f.work)
+		f.fleet.Work, err = filepath.Abs(f.fleet.Work)
 	}
-	return &fleet.Fleet{Sources: sources(&f.access), Work: f.work, Parallel: f.parallel, Now: a.Now()}, all, err
+	return all, err
 }
 
-func (a *app) fleetCommand() *cobra.Command {
-	c := command.Parent("fleet", "Check and update many repositories", nil, a.fleetStatusCommand(),
-		a.fleetUpdateCommand())
-	c.Long = fleetLong
-	return c
-}
-
-func (a *app) fleetStatusCommand() *cobra.Command {
-	f := &fleetFlags{}
-	c := &cobra.Command{
-		Use: "status", Args: command.NoArgs, Short: "Show which repositories are behind, and which exceptions expire",
-		Long: `Show the conventions of many repositories with the versions that were rendered and those
-that their sources have, what has drifted, and when the next exception expires. Local
-clones are read as they are, remotes as they are there.`,
-		Example: "  bellwether boilerplate fleet status --repos repositories.yaml -o markdown",
-		RunE: func(c *cobra.Command, _ []string) error {
-			fl, all, err := a.openFleet(f)
-			if err != nil {
-				return a.explain(err)
-			}
-			stop := a.watch(fl, len(all), func(string) {})
-			found := fl.Status(c.Context(), all)
-			stop()
-			code, rows := exit.OK, [][]term.Cell{}
-			for _, s := range found {
-				row := statusRow(s)
-				if row[5].Text != "" {
-					code = exit.Error
-				}
-				rows = append(rows, row)
-			}
-			return a.report(f, found, "REPOSITORY,STATE,CONVENTIONS,FINDINGS,EXCEPTIONS UNTIL,PROBLEM", rows, code)
-		},
-	}
-	f.add(c)
-	return c
-}
-
-func statusRow(s fleet.Status) []term.Cell {
-	if s.Status == nil {
-		return append(cells(s.Name, "not readable", "", "", ""), term.Bad.Cell(s.Error))
-	}
-	row := cells(s.Name, "up to date", "", strconv.Itoa(s.Findings), "", "")
-	if s.Findings > 0 {
-		row[1] = term.Warn.Cell("drifted")
-	}
-	for _, c := range s.Conventions {
-		text := c.Name + " " + cmp.Or(c.Version, "none")
-		switch {
-		case c.Problem != "":
-			row[1], row[5].Text = term.Bad.Cell("unknown"), c.Problem
-		case c.IsBehind():
-			text += " of " + c.Newest
-			row[1] = term.Warn.Cell("behind")
-		}
-		row[2].Text = strings.TrimPrefix(row[2].Text+", "+text, ", ")
-	}
-	if len(s.Exceptions) > 0 {
-		first := slices.MinFunc(s.Exceptions, func(a, b run.ExceptionStatus) int { return a.DaysLeft - b.DaysLeft })
-		row[4].Text = first.Expires
-		if first.DaysLeft < 0 {
-			row[4].Tone = term.Bad
-		}
-	}
-	return row
-}
-
-// watch shows how far the work on repositories is, until what it returns is called.
-func (a *app) watch(fl *fleet.Fleet, total int, show func(line string)) func() {
+// runFleet has work done on all repositories, and prints the results: a row for each, with its outcome in the second
+// cell, and how many have each outcome. A row comes with the exit code that it asks for.
+func runFleet[T any](ctx context.Context, a *app, f *flags, all []fleet.Repository,
+	work func(context.Context, []fleet.Repository) []T, header string, row func(T) ([]term.Cell, int)) error {
 	progress, done := a.Progress("working on repositories"), 0
-	fl.Done = func(line string) {
+	f.fleet.Done = func(result any) {
 		done++
-		progress.Count(done, total, "repositories")
-		progress.Print(func() { show(line) })
+		progress.Count(done, len(all), "repositories")
+		if u, ok := result.(fleet.Update); ok {
+			progress.Print(func() { a.Warn("%s\n", u) })
+		}
 	}
-	return progress.Stop
-}
-
-// report prints results: a row for each, with its outcome in the second cell, and how many have each outcome.
-func (a *app) report(f *fleetFlags, results any, header string, rows [][]term.Cell, code int) error {
-	table := &term.Table{Header: strings.Split(header, ","), Rows: rows, Wrap: true}
-	counts := map[string]int{}
-	for _, row := range rows {
-		counts[row[1].Text]++
+	results := work(ctx, all)
+	progress.Stop()
+	table := &term.Table{Header: strings.Split(header, ","), Wrap: true}
+	counts, code := map[string]int{}, exit.OK
+	for _, result := range results {
+		cells, status := row(result)
+		table.Add(cells...)
+		counts[cells[1].Text]++
+		if status == exit.Error || code == exit.OK {
+			code = status
+		}
 	}
-	summary := "Repositories: " + strconv.Itoa(len(rows))
+	summary := "Repositories: " + strconv.Itoa(len(results))
 	for _, outcome := range slices.Sorted(maps.Keys(counts)) {
 		summary += fmt.Sprintf(", %d %s", counts[outcome], outcome)
 	}
 	switch {
 	case f.out.Format == command.OutputMarkdown:
-		a.Say("%s\n%s\n", markdown(table), summary)
+		a.Say("%s\n%s\n", table.Markdown(), summary)
 	case f.out.Table():
 		a.Table(&f.out, table)
 		a.Say("\n%s\n", summary)
@@ -197,86 +121,116 @@ func (a *app) report(f *fleetFlags, results any, header string, rows [][]term.Ce
 	return &exit.CodeError{Code: code}
 }
 
-// markdown is a table of GitHub's Markdown.
-func markdown(t *term.Table) string {
-	out := "| " + strings.Join(t.Header, " | ") + " |\n" + strings.Repeat("| --- ", len(t.Header)) + "|\n"
-	for _, row := range t.Rows {
-		for _, c := range row {
-			out += "| " + strings.ReplaceAll(phrase.Markdown(c.Text), "|", `\|`) + " "
-		}
-		out += "|\n"
+func (a *app) fleetCommand() *cobra.Command {
+	c := command.Parent("fleet", "Check and update many repositories", nil, a.fleetStatusCommand(),
+		a.fleetUpdateCommand())
+	c.Long = fleetLong
+	return c
+}
+
+func (a *app) fleetStatusCommand() *cobra.Command {
+	f := &flags{}
+	c := &cobra.Command{
+		Use: "status", Args: command.NoArgs, Short: "Show which repositories are behind, and which exceptions expire",
+		Long: `Show the conventions of many repositories with the versions that were rendered and those
+that their sources have, what has drifted, and when the next exception expires. Local
+clones are read as they are, remotes as they are there.`,
+		Example: "  bellwether boilerplate fleet status --repos repositories.yaml -o markdown",
+		RunE:    a.run(f, a.fleetStatus),
 	}
-	return out
+	f.addFleet(c)
+	return c
+}
+
+func (a *app) fleetStatus(ctx context.Context, f *flags, _ []string) error {
+	all, err := a.openFleet(f)
+	if err != nil {
+		return err
+	}
+	return runFleet(ctx, a, f, all, f.fleet.Status,
+		"REPOSITORY,STATE,CONVENTIONS,FINDINGS,EXCEPTIONS UNTIL,PROBLEM", statusRow)
+}
+
+func statusRow(s fleet.Status) ([]term.Cell, int) {
+	if s.Status == nil {
+		return append(term.PlainCells(s.Name, "not readable", "", "", ""), term.Bad.Cell(s.Error)), exit.Error
+	}
+	row, code := term.PlainCells(s.Name, "up to date", "", strconv.Itoa(s.Findings), "", ""), exit.OK
+	if s.Findings > 0 {
+		row[1] = term.Warn.Cell("drifted")
+	}
+	for _, c := range s.Conventions {
+		text := c.Name + " " + cmp.Or(c.Version, "none")
+		switch {
+		case c.Problem != "":
+			row[1], row[5].Text, code = term.Bad.Cell("unknown"), c.Problem, exit.Error
+		case c.IsBehind():
+			text += " of " + c.Newest
+			row[1] = term.Warn.Cell("behind")
+		}
+		row[2].Text = strings.TrimPrefix(row[2].Text+", "+text, ", ")
+	}
+	if len(s.Exceptions) > 0 {
+		first := slices.MinFunc(s.Exceptions, func(a, b run.ExceptionStatus) int { return a.DaysLeft - b.DaysLeft })
+		row[4].Text = first.Expires
+		if first.DaysLeft < 0 {
+			row[4].Tone = term.Bad
+		}
+	}
+	return row, code
 }
 
 func (a *app) fleetUpdateCommand() *cobra.Command {
-	f := &fleetFlags{}
+	f := &flags{}
 	c := &cobra.Command{
 		Use: "update", Args: command.NoArgs, Short: "Update many repositories by pull requests", Long: fleetUpdateLong,
 		Example: "  bellwether boilerplate fleet update --repos repositories.yaml --dry-run\n" +
 			`  bellwether boilerplate fleet update --repos repositories.yaml --yes --open-with 'glab mr create ` +
 			`--source-branch "$BOILERPLATE_BRANCH" --title "$BOILERPLATE_TITLE" --yes'`,
-		RunE: func(c *cobra.Command, _ []string) error { return a.explain(a.fleetUpdate(c.Context(), f)) },
+		RunE: a.run(f, a.fleetUpdate),
 	}
-	f.add(c)
+	f.addFleet(c)
 	flags := c.Flags()
-	flags.BoolVar(&f.dryRun, "dry-run", false, "Push nothing and open nothing.")
+	flags.BoolVar(&f.fleet.DryRun, "dry-run", false, "Push nothing and open nothing.")
 	flags.StringVar(&f.address, "github-url", "", "The `URL` of a GitHub Enterprise Server. Default: github.com.")
-	flags.StringVar(&f.tokenFile, "token-file", "", "A `FILE` with the token for GitHub. Default: $GITHUB_TOKEN.")
-	flags.StringVar(&f.openWith, "open-with", "", "The `COMMAND` that opens a pull request, instead of GitHub's API.")
+	flags.StringVar(&f.fleet.Command, "open-with", "",
+		"The `COMMAND` that opens a pull request, instead of GitHub's API.")
 	f.confirm.Add(c)
 	command.Exclusive(c, "open-with", "github-url")
 	return c
 }
 
-func (a *app) fleetUpdate(ctx context.Context, f *fleetFlags) error {
-	fl, all, err := a.openFleet(f)
+func (a *app) fleetUpdate(ctx context.Context, f *flags, _ []string) error {
+	all, err := a.openFleet(f)
 	if err != nil {
 		return err
 	}
-	fl.DryRun, fl.Command = f.dryRun, f.openWith
-	if !f.dryRun && f.openWith == "" {
-		if fl.GitHub, err = a.gitHub(f); err != nil {
-			return err
+	if token := strings.TrimSpace(a.Getenv("GITHUB_TOKEN")); !f.fleet.DryRun && f.fleet.Command == "" {
+		if token == "" {
+			return exit.Hintf("set GITHUB_TOKEN, or name the command of another forge with --open-with",
+				"there is no token for GitHub")
 		}
+		f.fleet.GitHub, err = fleet.NewGitHub(f.address, token)
 	}
-	if !f.dryRun {
-		loss := fmt.Sprintf("This opens pull requests. Repositories: %d\n", len(all))
-		if err := a.Confirm(f.confirm, loss); err != nil {
-			return err
-		}
+	if err == nil && !f.fleet.DryRun {
+		err = a.Confirm(f.confirm, fmt.Sprintf("This opens pull requests. Repositories: %d\n", len(all)))
 	}
-	stop := a.watch(fl, len(all), func(line string) { a.Warn("%s\n", line) })
-	found := fl.Update(ctx, all)
-	stop()
-	code, rows := exit.OK, [][]term.Cell{}
-	for _, u := range found {
-		row := cells(u.Name, u.Outcome, u.PullRequest, cmp.Or(u.Detail, strings.Join(u.Versions, ", ")))
-		switch {
-		case u.Outcome == fleet.Failed, u.Outcome == fleet.Refused:
-			row[1].Tone, code = term.Bad, exit.Error
-		case len(u.Conflicts) > 0:
-			row[1] = term.Warn.Cell(u.Outcome + " with conflicts")
-			row[3].Text = cmp.Or(u.Detail, strings.Join(u.Conflicts, ", "))
-			code = cmp.Or(code, exit.Failed)
-		}
-		rows = append(rows, row)
+	if err != nil {
+		return err
 	}
-	return a.report(f, found, "REPOSITORY,OUTCOME,PULL REQUEST,DETAIL", rows, code)
+	return runFleet(ctx, a, f, all, f.fleet.Update, "REPOSITORY,OUTCOME,PULL REQUEST,DETAIL", updateRow)
 }
 
-func (a *app) gitHub(f *fleetFlags) (*fleet.GitHub, error) {
-	token := a.Getenv("GITHUB_TOKEN")
-	if f.tokenFile != "" {
-		text, err := os.ReadFile(f.tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("read token: %w", err)
-		}
-		token = string(text)
+func updateRow(u fleet.Update) ([]term.Cell, int) {
+	row := term.PlainCells(u.Name, u.Outcome, u.PullRequest, cmp.Or(u.Detail, strings.Join(u.Versions, ", ")))
+	switch {
+	case u.Outcome == fleet.Failed, u.Outcome == fleet.Refused:
+		row[1].Tone = term.Bad
+		return row, exit.Error
+	case len(u.Conflicts) > 0:
+		row[1] = term.Warn.Cell(u.Outcome + " with conflicts")
+		row[3].Text = cmp.Or(u.Detail, strings.Join(u.Conflicts, ", "))
+		return row, exit.Failed
 	}
-	if token = strings.TrimSpace(token); token == "" {
-		return nil, exit.Hintf("set GITHUB_TOKEN or --token-file, or the command of another forge with --open-with",
-			"there is no token for GitHub")
-	}
-	return fleet.NewGitHub(f.address, token)
+	return row, exit.OK
 }

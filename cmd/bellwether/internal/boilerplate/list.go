@@ -6,7 +6,6 @@ package boilerplate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,23 +19,17 @@ import (
 )
 
 func (a *app) listCommand() *cobra.Command {
-	p, out := &place{}, &command.Output{}
-	var more []string
+	f := &flags{}
 	c := &cobra.Command{
 		Use: "list [NAME]", Short: "List conventions, and the parameters of one", Args: command.AtMostOne,
 		Long: `List the conventions of this program, and those of --source. With a NAME, show the
 parameters and the files of that convention, as YAML or JSON.`,
 		Example: "  bellwether boilerplate list\n  bellwether boilerplate list go",
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
-			return a.explain(a.list(c.Context(), p, out, more, args))
-		},
+		RunE:    a.run(f, a.list),
 	}
-	p.access.Add(c)
-	c.Flags().StringArrayVar(&more, "source", nil, "A convention elsewhere, `NAME=SOURCE`. Can be repeated.")
-	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
+	f.access.Add(c)
+	c.Flags().StringArrayVar(&f.more, "source", nil, "A convention elsewhere, `NAME=SOURCE`. Can be repeated.")
+	f.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
@@ -46,13 +39,17 @@ type listed struct {
 	Source string `json:"source"`
 }
 
-func (a *app) list(ctx context.Context, p *place, out *command.Output, more, args []string) error {
-	uses, err := availableUses(more)
+func (a *app) list(ctx context.Context, f *flags, args []string) error {
+	entries, err := conventions.Files.ReadDir(".")
 	if err != nil {
-		return err
+		return fmt.Errorf("read conventions: %w", err)
 	}
-	loader, found := sources(&p.access), []listed{}
-	for _, use := range uses {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	loader, found := sources(&f.access), []listed{}
+	for _, use := range uses(append(names, f.more...)) {
 		if len(args) > 0 && args[0] != use.Name {
 			continue
 		}
@@ -66,37 +63,30 @@ func (a *app) list(ctx context.Context, p *place, out *command.Output, more, arg
 	case len(args) > 0 && len(found) == 0:
 		return exit.Hintf("see `"+a.Self+" boilerplate list`", "there is no convention %q", args[0])
 	case len(args) > 0:
-		if out.Table() {
-			out.Format = command.OutputYAML
+		if f.out.Table() {
+			f.out.Format = command.OutputYAML
 		}
-		return out.Value(a.Streams.Out, found[0])
-	case !out.Table():
-		return out.Value(a.Streams.Out, map[string]any{"conventions": found})
+		return f.out.Value(a.Streams.Out, found[0])
+	case !f.out.Table():
+		return f.out.Value(a.Streams.Out, map[string]any{"conventions": found})
 	}
 	table := &term.Table{Header: []string{"CONVENTION", "VERSION", "SOURCE", "DESCRIPTION"}, Wrap: true}
 	for _, c := range found {
-		table.Add(cells(c.Name, c.Version, c.Source, c.Description)...)
+		table.Add(term.PlainCells(c.Name, c.Version, c.Source, c.Description)...)
 	}
-	a.Table(out, table)
+	a.Table(&f.out, table)
 	return nil
 }
 
-// availableUses are the conventions of this program, and those elsewhere, which are NAME=SOURCE.
-func availableUses(more []string) ([]subscription.Use, error) {
-	entries, err := conventions.Files.ReadDir(".")
-	if err != nil {
-		return nil, fmt.Errorf("read conventions: %w", err)
-	}
-	for i, e := range entries {
-		more = slices.Insert(more, i, e.Name()+"="+subscription.Builtin)
-	}
-	var uses []subscription.Use
-	for _, text := range more {
-		name, from, ok := strings.Cut(text, "=")
-		if !ok {
-			return nil, exit.Hintf("use NAME=SOURCE", "invalid value %q of --source", text)
+// uses are conventions as they are named on a command line: NAME for one of this program, or NAME=SOURCE.
+func uses(texts []string) []subscription.Use {
+	var out []subscription.Use
+	for _, text := range texts {
+		name, from, isGiven := strings.Cut(text, "=")
+		if !isGiven {
+			from = subscription.Builtin
 		}
-		uses = append(uses, subscription.Use{Name: name, Source: from})
+		out = append(out, subscription.Use{Name: name, Source: from})
 	}
-	return uses, nil
+	return out
 }

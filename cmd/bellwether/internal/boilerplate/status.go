@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	p, out, remote := &place{}, &command.Output{}, false
+	f := &flags{}
 	c := &cobra.Command{
 		Use: "status", Short: "Show the conventions of a repository, and its exceptions",
 		Long: `Show the conventions of a repository with the versions that were rendered and those
@@ -25,61 +25,41 @@ that their sources have, its exceptions, and whether an update is in progress. O
 with --remote are registries asked.`,
 		Args:    command.NoArgs,
 		Example: "  bellwether boilerplate status --remote",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
-			return a.explain(a.status(c.Context(), p, out, remote))
-		},
+		RunE:    a.run(f, a.status),
 	}
-	p.add(c)
-	p.access.Add(c)
-	c.Flags().BoolVar(&remote, "remote", false, "Ask registries for what their tags hold now.")
-	out.Add(c, command.OutputJSON, command.OutputYAML)
+	f.addDir(c)
+	f.access.Add(c)
+	c.Flags().BoolVar(&f.remote, "remote", false, "Ask registries for what their tags hold now.")
+	f.out.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
-func (a *app) status(ctx context.Context, p *place, out *command.Output, remote bool) error {
-	r, err := p.open()
+func (a *app) status(ctx context.Context, f *flags, _ []string) error {
+	r, err := f.open()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Tree.Close() }()
-	s, err := r.Status(ctx, remote, a.Now())
+	s, err := r.Status(ctx, f.remote, a.Now())
 	if err != nil {
 		return err
 	}
-	if !out.Table() {
-		return out.Value(a.Streams.Out, s)
+	if !f.out.Table() {
+		return f.out.Value(a.Streams.Out, s)
 	}
-	a.printStatus(out, s)
+	a.printStatus(&f.out, s)
 	return nil
 }
 
-// cells are those of a row.
-func cells(texts ...string) []term.Cell {
-	var out []term.Cell
-	for _, text := range texts {
-		out = append(out, term.Cell{Text: text})
-	}
-	return out
-}
-
 func (a *app) printStatus(out *command.Output, s *run.Status) {
-	table := &term.Table{Header: []string{"CONVENTION", "RENDERED", "SOURCE HAS", "SOURCE"}}
+	table := &term.Table{Header: []string{"CONVENTION", "RENDERED", "SOURCE", "SOURCE HAS"}, Wrap: true}
 	for _, c := range s.Conventions {
-		row := cells(c.Name, cmp.Or(c.Version, "none"), cmp.Or(c.Newest, "unknown"), c.Source)
+		row := term.PlainCells(c.Name, cmp.Or(c.Version, "none"), c.Source, cmp.Or(c.Newest, c.Problem, "unknown"))
 		if c.IsBehind() {
-			row[2].Tone = term.Warn
+			row[3].Tone = term.Warn
 		}
 		table.Add(row...)
 	}
 	a.Table(out, table)
-	for _, c := range s.Conventions {
-		if c.Problem != "" {
-			a.Say("%s\n", c.Problem)
-		}
-	}
 	a.Say("\n")
 	for _, e := range s.Exceptions {
 		left := "expired"

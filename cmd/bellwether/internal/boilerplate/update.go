@@ -47,39 +47,34 @@ Exit codes:
   1  an error, or the update is refused and nothing was changed
   2  there are conflicts to resolve`
 
-// updating are the flags of init and of update.
-type updating struct {
-	place
-	options           run.Options
-	set               []string
-	dryRun, noCommit  bool
-	goOn, abort       bool
-	conventions, keys []string
-	confirm           command.Confirmation
-}
-
-func (f *updating) add(c *cobra.Command) {
-	f.place.add(c)
+// add adds the flags of init and of update.
+func (f *flags) add(c *cobra.Command) {
+	f.addWriting(c)
 	flags := c.Flags()
 	flags.StringArrayVar(&f.set, "set", nil, "A parameter's value, `NAME=VALUE`. The items of a list are separated "+
 		"by commas. Can be repeated.")
 	flags.StringArrayVar(&f.options.Overwrite, "overwrite", nil, "Give up the edits of a file, named by its `PATH`. "+
 		"Can be repeated.")
 	flags.BoolVar(&f.options.Adopt, "adopt", false, "Overwrite all files that were there before the convention.")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "Show the differences and change nothing.")
-	flags.BoolVar(&f.noCommit, "no-commit", false, "Write the files and make no commit.")
-	f.confirm.Add(c)
 	f.access.Add(c)
 }
 
+// addWriting adds the flags of all commands that write.
+func (f *flags) addWriting(c *cobra.Command) {
+	f.addDir(c)
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "Show the differences and change nothing.")
+	c.Flags().BoolVar(&f.noCommit, "no-commit", false, "Write the files and make no commit.")
+	f.confirm.Add(c)
+}
+
 func (a *app) initCommand() *cobra.Command {
-	f := &updating{}
+	f := &flags{}
 	c := &cobra.Command{
 		Use: "init", Short: "Subscribe a repository to conventions", Long: initLong, Args: command.NoArgs,
 		Example: "  bellwether boilerplate init --convention go --convention docs --set module=example.org/echo\n" +
 			"  bellwether boilerplate init --convention acme=oci://registry.example.com/conventions/acme:1.0.0 " +
 			"--key cosign.pub",
-		RunE: func(c *cobra.Command, _ []string) error { return a.explain(a.init(c.Context(), f)) },
+		RunE: a.run(f, a.init),
 	}
 	f.add(c)
 	c.Flags().StringArrayVar(&f.conventions, "convention", nil, "A convention, `NAME[=SOURCE]`. Can be repeated.")
@@ -90,12 +85,12 @@ func (a *app) initCommand() *cobra.Command {
 }
 
 func (a *app) updateCommand() *cobra.Command {
-	f := &updating{}
+	f := &flags{}
 	c := &cobra.Command{
 		Use: "update", Short: "Update a repository to its conventions", Long: updateLong, Args: command.NoArgs,
 		Example: "  bellwether boilerplate update --dry-run\n" +
 			"  bellwether boilerplate update --convention go --to 0.2.0",
-		RunE: func(c *cobra.Command, _ []string) error { return a.explain(a.update(c.Context(), f)) },
+		RunE: a.run(f, a.update),
 	}
 	f.add(c)
 	flags := c.Flags()
@@ -108,38 +103,25 @@ func (a *app) updateCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) init(ctx context.Context, f *updating) error {
-	r, err := run.Open(f.dir, sources(&f.access))
-	if r == nil {
-		return err
-	}
-	defer func() { _ = r.Tree.Close() }()
+func (a *app) init(ctx context.Context, f *flags, _ []string) error {
+	r, err := f.open()
 	switch {
 	case err == nil:
 		return exit.Hintf("edit it, and run `"+a.Self+" boilerplate update`", "the repository has a %s already",
 			subscription.File)
+	case r == nil:
+		return err
 	case r.Journal != nil:
 		return run.ErrInProgress
 	}
-	for _, text := range f.conventions {
-		name, from, isGiven := strings.Cut(text, "=")
-		if !isGiven {
-			from = subscription.Builtin
-		}
-		r.Subscription.Conventions = append(r.Subscription.Conventions, subscription.Use{Name: name, Source: from})
-	}
-	r.Subscription.Keys = f.keys
+	r.Subscription.Conventions, r.Subscription.Keys = uses(f.conventions), f.keys
 	return a.propose(ctx, f, r)
 }
 
-func (a *app) update(ctx context.Context, f *updating) error {
-	r, err := run.Open(f.dir, sources(&f.access))
-	if r == nil {
-		return err
-	}
-	defer func() { _ = r.Tree.Close() }()
+func (a *app) update(ctx context.Context, f *flags, _ []string) error {
+	r, err := f.open()
 	switch {
-	case r.Journal != nil:
+	case r != nil && r.Journal != nil:
 		return a.resume(ctx, f, r)
 	case err != nil:
 		return err
@@ -150,15 +132,15 @@ func (a *app) update(ctx context.Context, f *updating) error {
 }
 
 // resume goes on with an update in progress, or takes it back. After one that was interrupted comes what was asked for.
-func (a *app) resume(ctx context.Context, f *updating, r *run.Repository) error {
+func (a *app) resume(ctx context.Context, f *flags, r *run.Repository) error {
 	wasInterrupted := !r.Journal.Applied
 	switch {
 	case f.abort:
-		if err := r.Tree.Abort(r.Journal); err != nil {
-			return err
+		err := r.Tree.Abort(r.Journal)
+		if err == nil {
+			a.Step("The update is taken back, and the files are as they were.")
 		}
-		a.Step("The update is taken back, and the files are as they were.")
-		return nil
+		return err
 	case f.dryRun:
 		return run.ErrInProgress
 	case !wasInterrupted && !f.goOn:
@@ -175,14 +157,15 @@ func (a *app) resume(ctx context.Context, f *updating, r *run.Repository) error 
 	if err := a.finish(result); err != nil || f.goOn {
 		return err
 	}
-	if err := a.update(ctx, f); !errors.Is(err, run.ErrNotSubscribed) { // the end of a subscription was interrupted
-		return err
+	err = a.update(ctx, f, nil)
+	if errors.Is(err, run.ErrNotSubscribed) { // The end of a subscription was interrupted.
+		return nil
 	}
-	return nil
+	return err
 }
 
 // propose plans an update, shows it, and applies it.
-func (a *app) propose(ctx context.Context, f *updating, r *run.Repository) error {
+func (a *app) propose(ctx context.Context, f *flags, r *run.Repository) error {
 	f.options.Set, f.options.Now = map[string]string{}, a.Now()
 	for _, text := range f.set {
 		name, value, ok := strings.Cut(text, "=")
@@ -214,13 +197,14 @@ func (a *app) refuse(refusals []update.Refusal) error {
 		phrase.Count(len(refusals), "file"))
 }
 
-func (a *app) apply(ctx context.Context, f *updating, r *run.Repository, p *run.Proposal) error {
+// apply shows a plan, and applies it.
+func (a *app) apply(ctx context.Context, f *flags, r *run.Repository, p *run.Proposal) error {
 	a.show(p)
-	if len(p.Changes) == 0 {
+	switch {
+	case len(p.Changes) == 0:
 		a.Say("The repository is up to date.\n")
 		return nil
-	}
-	if f.dryRun {
+	case f.dryRun:
 		return nil
 	}
 	loss := "This writes " + phrase.Count(len(p.Changes), "file")
@@ -271,34 +255,27 @@ func (a *app) finish(result run.Result) error {
 }
 
 func (a *app) ejectCommand() *cobra.Command {
-	f := &updating{}
+	f := &flags{}
 	c := &cobra.Command{
 		Use: "eject [CONVENTION]", Short: "End the subscription to conventions, and keep the files",
 		Long: `End the subscription of a repository to one convention, or to all of them. Its files
 stay, without the headers and the markers of regions, and are the repository's own from
 then on. It is one commit, and refused where an update would be.`,
-		Args: command.AtMostOne, Example: "  bellwether boilerplate eject docs",
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.explain(a.eject(c.Context(), f, strings.Join(args, "")))
-		},
+		Args: command.AtMostOne, Example: "  bellwether boilerplate eject docs", RunE: a.run(f, a.eject),
 	}
-	f.place.add(c)
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "Show the differences and change nothing.")
-	c.Flags().BoolVar(&f.noCommit, "no-commit", false, "Write the files and make no commit.")
-	f.confirm.Add(c)
+	f.addWriting(c)
 	return c
 }
 
-func (a *app) eject(ctx context.Context, f *updating, name string) error {
-	r, err := f.place.open()
+func (a *app) eject(ctx context.Context, f *flags, args []string) error {
+	r, err := f.open()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Tree.Close() }()
 	if r.Journal != nil {
 		return run.ErrInProgress
 	}
-	p, err := r.Eject(name)
+	p, err := r.Eject(strings.Join(args, ""))
 	if err != nil {
 		return err
 	}
