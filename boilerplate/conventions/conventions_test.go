@@ -15,6 +15,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/convention"
@@ -126,7 +129,7 @@ func TestMakeTargets(t *testing.T) {
 	for _, args := range [][]string{append([]string{"-n", "--warn-undefined-variables"}, targets...), nil} {
 		cmd := exec.CommandContext(t.Context(), "make", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
+		cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=", "KUBEBUILDER_ASSETS=assets")
 		out, err := cmd.CombinedOutput()
 		if err != nil || strings.Contains(string(out), "warning") {
 			t.Errorf("make %v: %v\n%s", args, err, out)
@@ -137,12 +140,14 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// TestGoTargets runs targets in a small module.
+// TestGoTargets runs targets in a small module. Its program is in ./cmd, and is called as the module.
 func TestGoTargets(t *testing.T) {
-	dir, _ := write(t, nil)
-	for name, text := range map[string]string{"go.mod": "module example.org/echo\n\ngo 1.26\n",
-		"main.go": "package main\n\nfunc main() {}\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+	dir, _ := write(t, map[string]any{"module": "example.org/echo/v2"})
+	for name, text := range map[string]string{"go.mod": "module example.org/echo/v2\n\ngo 1.26\n",
+		filepath.Join("cmd", "main.go"): "package main\n\nfunc main() {}\n"} {
+		file := filepath.Join(dir, name)
+		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +192,7 @@ func TestOperatorMonitoring(t *testing.T) {
 		t.Fatal(err)
 	}
 	expressions := parser.NewParser(parser.Options{})
-	groups, problems := rulefmt.Parse(text, false, model.UTF8Validation, expressions)
+	groups, problems := rulefmt.Parse(text, false, model.UTF8Validation, expressions, nil)
 	if len(problems) > 0 || len(groups.Groups) != 1 || len(groups.Groups[0].Rules) == 0 {
 		t.Errorf("alerts: %v\n%s", problems, text)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/mod/module"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/kubebuilder/v4/pkg/model/resource"
+	"sigs.k8s.io/yaml"
 )
 
 // ErrOptions says that an option is not written as it must be.
@@ -35,7 +36,7 @@ type Options struct {
 	Cluster bool
 	// Webhook adds a validating webhook.
 	Webhook bool
-	// Image is the repository of its image. Default: Module, which need not exist.
+	// Image is the repository of its image, which need not exist. Default: Module, in small letters.
 	Image string
 	// Team approves changes and supports the operator: a user or a team (org/team) of GitHub. Default: maintainers.
 	Team string
@@ -52,11 +53,11 @@ var kindForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,39}$`)
 func (o Options) complete() (Options, error) {
 	const longestName = 40 // names of other objects are made of it
 	if len(validation.IsDNS1035Label(o.Name)) > 0 || len(o.Name) > longestName {
-		return o, fmt.Errorf("%w: name %q is not one of at most %d small letters, digits and dashes", ErrOptions, o.Name,
-			longestName)
+		return o, fmt.Errorf("%w: name %q is not one of at most %d small letters, digits and dashes, such as "+
+			"snack-operator", ErrOptions, o.Name, longestName)
 	}
 	o.Module = cmp.Or(o.Module, "example.com/"+o.Name)
-	o.Image = cmp.Or(o.Image, o.Module)
+	o.Image = cmp.Or(o.Image, strings.ToLower(o.Module))
 	o.Team = cmp.Or(o.Team, "maintainers")
 	if t := o.Types; t != nil {
 		o.Group, o.Version, o.Kind, o.Cluster = t.Group, t.Version, t.Kind, t.Cluster
@@ -92,6 +93,8 @@ func (o Options) check() error {
 	case !kindForm.MatchString(o.Kind):
 		return fmt.Errorf("%w: kind %q does not begin with a capital letter, or has more than 40 letters and digits",
 			ErrOptions, o.Kind)
+	case len(validation.IsDNS1035Label(o.Plural)) > 0:
+		return fmt.Errorf("%w: plural %q is not one of small letters, digits and dashes", ErrOptions, o.Plural)
 	case len(validation.IsDNS1123Subdomain(o.Group)) > 0 || !strings.Contains(o.Group, "."):
 		return fmt.Errorf("%w: API group %q is no domain name, such as apps.example.com", ErrOptions, o.Group)
 	case !regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`).MatchString(o.Version):
@@ -104,6 +107,12 @@ func (o Options) check() error {
 	}
 	if err := o.resource().Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	var example struct{ APIVersion, Kind string }
+	err := yaml.Unmarshal([]byte(o.Example), &example)
+	if want := o.Group + "/" + o.Version; o.Example != "" &&
+		(err != nil || example.APIVersion != want || example.Kind != o.Kind) {
+		return fmt.Errorf("%w: the example is not an object of kind %s of %s", ErrOptions, o.Kind, want)
 	}
 	return nil
 }

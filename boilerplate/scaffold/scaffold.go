@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -39,8 +40,9 @@ var templates embed.FS
 // layout is what kubebuilder's own commands take the project for, so that they can add kinds and webhooks to it.
 const layout = "go.kubebuilder.io/v4"
 
-// Create writes an operator into a folder that is empty or does not exist, and subscribes it to the conventions of
-// this program. Errors wrap ErrOptions or ErrNotEmpty, or are those of the file system; nothing is left after one.
+// Create writes an operator into a folder that is empty, has nothing but a git repository, or does not exist, and
+// subscribes it to the conventions of this program. Errors wrap ErrOptions or ErrNotEmpty, or are those of the file
+// system; nothing is left after one.
 func Create(ctx context.Context, dir string, o Options, now time.Time) (err error) {
 	o, err = o.complete()
 	if err != nil {
@@ -64,7 +66,7 @@ func Create(ctx context.Context, dir string, o Options, now time.Time) (err erro
 
 // checkEmpty reports whether the folder exists.
 func checkEmpty(dir string) (bool, error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := list(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -78,12 +80,18 @@ func checkEmpty(dir string) (bool, error) {
 	return true, nil
 }
 
+// list returns what is in a folder besides a git repository.
+func list(dir string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(dir)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".git" }), err
+}
+
 // empty takes back what was written into a folder that was empty or did not exist.
 func empty(dir string, existed bool) error {
 	if !existed {
 		return os.RemoveAll(dir)
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := list(dir)
 	for _, e := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 	}
@@ -154,7 +162,7 @@ func (v *values) builders() ([]machinery.Builder, error) {
 
 // subscribe has the conventions write their files.
 func subscribe(ctx context.Context, dir string, v *values, now time.Time) error {
-	r, err := run.Open(dir)
+	r, err := run.Open(dir, source.Loader{Builtin: conventions.Files})
 	if !errors.Is(err, run.ErrNotSubscribed) {
 		return fmt.Errorf("open the new operator: %w", err)
 	}
@@ -168,7 +176,7 @@ func subscribe(ctx context.Context, dir string, v *values, now time.Time) error 
 		scope = "cluster"
 	}
 	p, err := r.Plan(ctx, run.Options{
-		Loader: &source.Loader{Builtin: conventions.Files, Dir: dir}, Now: now,
+		Now: now,
 		Set: map[string]string{
 			"module": v.Module, "generators": "true", "project": v.DisplayName, "approvers": v.Team,
 			"operator": v.Name, "image": v.Image, "scope": scope, "group": v.Group, "resources": v.Plural,

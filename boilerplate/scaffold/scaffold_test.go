@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/run"
+	"github.com/bellwether-dev/bellwether/boilerplate/source"
 )
 
 var updateGolden = flag.Bool("update", false, "write golden files")
@@ -47,6 +48,7 @@ func kinds(t *testing.T) map[string]Options {
 		"cluster, webhook": {Name: "tenants", Kind: "Tenant", Cluster: true, Webhook: true, Module: "example.org/acme/t"},
 		"given types":      {Name: "tenancy-operator", Types: given(t), Webhook: true},
 		"imported types":   {Name: "tenancy--operator", Types: imported},
+		"names that clash": {Name: "backup-operator", Version: "v1", Group: "apps.example.org", Module: "example.org/Acme/b"},
 	}
 }
 
@@ -91,7 +93,7 @@ func TestCreate(t *testing.T) {
 				checkFile(t, path, text)
 			}
 			checkNames(t, name, files)
-			r, err := run.Open(dir)
+			r, err := run.Open(dir, source.Loader{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,6 +181,7 @@ func TestRefused(t *testing.T) {
 		"a kind":                     {"", Options{Name: "echo", Kind: "echo"}, ErrOptions},
 		"a plural":                   {"", Options{Name: "echo", Plural: "No Plural"}, ErrOptions},
 		"an image with a tag":        {"", Options{Name: "echo", Image: "example.com/echo:1"}, ErrOptions},
+		"another example":            {"", Options{Name: "echo", Example: "apiVersion: v1\nkind: Echo\n"}, ErrOptions},
 		"a team":                     {"", Options{Name: "echo", Team: "@sre"}, ErrOptions},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,11 +204,11 @@ func TestRefused(t *testing.T) {
 
 // TestFailureLeavesNothing fails after the first files were written.
 func TestFailureLeavesNothing(t *testing.T) {
-	for name, existed := range map[string]bool{"a new folder": false, "a folder that was empty": true} {
+	for name, existed := range map[string]bool{"a new folder": false, "a folder with a git repository": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new")
 			if existed {
-				if err := os.Mkdir(dir, 0o700); err != nil {
+				if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -215,7 +218,7 @@ func TestFailureLeavesNothing(t *testing.T) {
 				t.Fatal("no error")
 			}
 			entries, err := os.ReadDir(dir)
-			if len(entries) > 0 || existed != (err == nil) {
+			if existed != (err == nil) || existed && (len(entries) != 1 || entries[0].Name() != ".git") {
 				t.Errorf("left behind: %v, %v", entries, err)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"maps"
@@ -47,7 +48,8 @@ func ReadTypes(dir, kind string) (*Types, error) {
 	p := &typesPackage{set: token.NewFileSet(), structs: map[string]*ast.StructType{}, markers: map[string]string{}}
 	t := &Types{Files: map[string][]byte{}}
 	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
+		matches, err := build.Default.MatchFile(dir, filepath.Base(name))
+		if err == nil && !matches || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		text, err := os.ReadFile(name)
@@ -120,7 +122,7 @@ func (p *typesPackage) readSpec(spec ast.Spec, above string) {
 			return n.Name == "AddToScheme"
 		})
 	case *ast.TypeSpec:
-		if structure, ok := s.Type.(*ast.StructType); ok {
+		if structure, ok := s.Type.(*ast.StructType); ok && s.TypeParams == nil {
 			p.structs[s.Name.Name], p.markers[s.Name.Name] = structure, above
 		}
 	}
@@ -136,7 +138,7 @@ var (
 func (p *typesPackage) describe(t *Types, dir, kind string) error {
 	var kinds []string
 	for _, name := range slices.Sorted(maps.Keys(p.structs)) {
-		if fieldOf(p.structs[name], "TypeMeta") != nil && fieldOf(p.structs[name], "ObjectMeta") != nil {
+		if p.fieldOf(p.structs[name], "TypeMeta") != nil && p.fieldOf(p.structs[name], "ObjectMeta") != nil {
 			kinds = append(kinds, name)
 		}
 	}
@@ -147,7 +149,7 @@ func (p *typesPackage) describe(t *Types, dir, kind string) error {
 	case len(kinds) == 0:
 		return fmt.Errorf("%w: no type in %s has TypeMeta and ObjectMeta", ErrTypes, dir)
 	case kind == "":
-		return fmt.Errorf("%w: %s has several kinds (%s): choose one", ErrTypes, dir, strings.Join(kinds, ", "))
+		return fmt.Errorf("%w: %s has several kinds (%s): choose one with --kind", ErrTypes, dir, strings.Join(kinds, ", "))
 	case !slices.Contains(kinds, kind):
 		return fmt.Errorf("%w: %s has no kind %s; it has %s", ErrTypes, dir, kind, strings.Join(kinds, ", "))
 	case p.group == "":
@@ -164,12 +166,12 @@ func (p *typesPackage) describe(t *Types, dir, kind string) error {
 }
 
 func (p *typesPackage) describeStatus(t *Types) error {
-	name, _ := fieldOf(p.structs[t.Kind], "Status").(*ast.Ident)
-	if name == nil || fieldOf(p.structs[t.Kind], "Spec") == nil || p.structs[name.Name] == nil {
+	name, _ := p.fieldOf(p.structs[t.Kind], "Status").(*ast.Ident)
+	if name == nil || p.fieldOf(p.structs[t.Kind], "Spec") == nil || p.structs[name.Name] == nil {
 		return fmt.Errorf("%w: kind %s has no fields Spec and Status with types of the same package", ErrTypes, t.Kind)
 	}
 	status := p.structs[name.Name]
-	list, _ := fieldOf(status, "Conditions").(*ast.ArrayType)
+	list, _ := p.fieldOf(status, "Conditions").(*ast.ArrayType)
 	if list != nil {
 		if element, ok := list.Elt.(*ast.SelectorExpr); !ok || element.Sel.Name != "Condition" {
 			list = nil
@@ -183,27 +185,44 @@ func (p *typesPackage) describeStatus(t *Types) error {
 		return fmt.Errorf("%w: kind %s has no marker +kubebuilder:subresource:status; add it, since a status that is "+
 			"no subresource can be written by users", ErrTypes, t.Kind)
 	}
-	t.ObservedGeneration = fieldOf(status, "ObservedGeneration") != nil
+	t.ObservedGeneration = p.fieldOf(status, "ObservedGeneration") != nil
 	return nil
 }
 
 // fieldOf returns the type of a field, or of an embedded type, by its name; nil without one.
-func fieldOf(s *ast.StructType, name string) ast.Expr {
+func (p *typesPackage) fieldOf(s *ast.StructType, name string) ast.Expr {
+	const deepest = 8 // types that embed each other are refused by Go later
+	return p.fieldBelow(s, name, deepest)
+}
+
+func (p *typesPackage) fieldBelow(s *ast.StructType, name string, depth int) ast.Expr {
 	for _, field := range s.Fields.List {
 		for _, n := range field.Names {
 			if n.Name == name {
 				return field.Type
 			}
 		}
-		if t, ok := field.Type.(*ast.SelectorExpr); ok && len(field.Names) == 0 && t.Sel.Name == name {
-			return t
+		if len(field.Names) > 0 {
+			continue
+		}
+		switch t := field.Type.(type) {
+		case *ast.SelectorExpr:
+			if t.Sel.Name == name {
+				return t
+			}
+		case *ast.Ident:
+			if embedded := p.structs[t.Name]; embedded != nil && depth > 0 {
+				if found := p.fieldBelow(embedded, name, depth-1); found != nil {
+					return found
+				}
+			}
 		}
 	}
 	return nil
 }
 
-// FetchTypes reads a package of another module, PATH or PATH@VERSION, which the go command downloads. Errors wrap
-// ErrTypes.
+// FetchTypes reads a package of another module, PATH or PATH@VERSION, which the go command downloads. Errors about the
+// types wrap ErrTypes.
 func FetchTypes(ctx context.Context, name, kind string) (*Types, error) {
 	dir, err := os.MkdirTemp("", "bellwether-types-")
 	if err != nil {
@@ -218,7 +237,7 @@ func FetchTypes(ctx context.Context, name, kind string) (*Types, error) {
 		cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the package is what the user named
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), "GOWORK=off"), &out, &problems
 		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("%w: go %s: %w: %s", ErrTypes, strings.Join(args, " "), err, problems.String())
+			return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, problems.String())
 		}
 	}
 	var listed struct {

@@ -48,7 +48,8 @@ type TenantList struct {
 func writeTypes(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"types.go": text, "types_test.go": "no Go"} {
+	for name, text := range map[string]string{"types.go": text, "types_test.go": "no Go",
+		"tool.go": "//go:build ignore\n\npackage main\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -61,14 +62,21 @@ func TestReadTypes(t *testing.T) {
 		kind, from, to string
 		want           string // part of the error
 	}{
-		"good":           {},
-		"by name":        {kind: "Tenant"},
-		"no such kind":   {kind: "Echo", want: "has no kind Echo; it has Tenant"},
-		"no Go":          {from: "package v1", to: "pack age", want: "expected 'package'"},
-		"no group":       {from: "+groupName", to: "+nothing", want: "+groupName"},
-		"no scheme":      {from: "AddToScheme =", to: "Other =", want: "AddToScheme"},
-		"no kinds":       {from: "metav1.ObjectMeta", to: "metav1.Other", want: "no type"},
-		"two kinds":      {from: "metav1.ListMeta", to: "metav1.ObjectMeta", want: "several kinds (Tenant, TenantList)"},
+		"good": {},
+		"conditions in an embedded type": {from: "	Conditions         []metav1.Condition\n}",
+			to: "	Common\n}\ntype Common struct { Conditions []metav1.Condition }"},
+		"a generic type beside": {from: "type TenantSpec", to: "type Object[T any] struct {\n\tmetav1.TypeMeta\n" +
+			"\tmetav1.ObjectMeta\n\tSpec T\n}\n\ntype TenantSpec"},
+		"types that embed each other": {from: "	Conditions         []metav1.Condition\n}",
+			to: "	Common\n}\ntype Common struct { TenantStatus }", want: "Conditions []metav1.Condition"},
+		"by name":      {kind: "Tenant"},
+		"no such kind": {kind: "Echo", want: "has no kind Echo; it has Tenant"},
+		"no Go":        {from: "package v1", to: "pack age", want: "expected 'package'"},
+		"no group":     {from: "+groupName", to: "+nothing", want: "+groupName"},
+		"no scheme":    {from: "AddToScheme =", to: "Other =", want: "AddToScheme"},
+		"no kinds":     {from: "metav1.ObjectMeta", to: "metav1.Other", want: "no type"},
+		"two kinds": {from: "metav1.ListMeta", to: "metav1.ObjectMeta",
+			want: "several kinds (Tenant, TenantList): choose one with --kind"},
 		"no conditions":  {from: "[]metav1.Condition", to: "[]string", want: "Conditions []metav1.Condition"},
 		"no status":      {from: "Status TenantStatus", to: "State TenantStatus", want: "Spec and Status"},
 		"no subresource": {from: "subresource:status", to: "subresource:scale", want: "+kubebuilder:subresource:status"},

@@ -5,6 +5,8 @@ package scaffold
 
 import (
 	"fmt"
+	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -64,6 +66,11 @@ func newValues(o Options) *values {
 		Prefix:    strings.ReplaceAll(o.Name, "-", "_"),
 		GoVersion: goVersion, Requires: requires, ObservedGeneration: true,
 		Level: "Full Lifecycle", OneNamespace: !o.Cluster && !o.Webhook,
+	}
+	// Aliases of other imports, and no name in Go.
+	if slices.Contains([]string{"appsv1", "batchv1", "corev1", "metav1", "webhook" + o.Version}, v.Alias) ||
+		!token.IsIdentifier(v.Alias) {
+		v.Alias = "api" + o.Version
 	}
 	if strings.ContainsAny(o.Kind[:1], "AEIO") {
 		v.AKind = "an " + o.Kind

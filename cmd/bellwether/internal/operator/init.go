@@ -56,7 +56,8 @@ func (a *app) initCommand() *cobra.Command {
 		},
 	}
 	flags, o := c.Flags(), &f.options
-	flags.StringVar(&f.dir, "dir", "", "The `FOLDER` to write to, which has to be empty. Default: NAME.")
+	flags.StringVar(&f.dir, "dir", "", "The `FOLDER` to write to. It may have a git repository, and nothing else. "+
+		"Default: NAME.")
 	flags.StringVar(&o.Module, "module", "", "The path of the Go module. Default: example.com/NAME.")
 	flags.StringVar(&o.Group, "group", "", "The API group. Default: NAME.example.com.")
 	flags.StringVar(&o.Version, "api-version", "", "The version of the API. Default: v1alpha1.")
@@ -70,6 +71,9 @@ func (a *app) initCommand() *cobra.Command {
 	flags.StringVar(&o.Image, "image", "", "The repository of the image. Default: the path of the module.")
 	flags.StringVar(&o.Team, "team", "", "The user or team (org/team) of GitHub that approves changes. "+
 		"Default: maintainers.")
+	for _, name := range []string{"group", "api-version", "scope"} { // the types say them
+		command.Exclusive(c, "api-from", name)
+	}
 	_ = c.MarkFlagDirname("dir")
 	_ = c.MarkFlagDirname("api-from")
 	_ = c.MarkFlagFilename("example", "yaml", "yml")
@@ -90,16 +94,19 @@ func (a *app) init(ctx context.Context, f *initFlags) error {
 	case errors.Is(err, scaffold.ErrOptions):
 		return exit.Hint(err, "see `"+a.Self+" operator init --help`")
 	case errors.Is(err, scaffold.ErrNotEmpty):
-		return exit.Hint(err, "choose another folder with --dir")
+		return exit.Hint(err, "choose another folder with --dir, or move away what is there")
 	case errors.Is(err, scaffold.ErrTypes):
 		return exit.Hint(err, "see what types need in `"+a.Self+" operator init --help`")
 	case err != nil:
 		return err
 	}
-	a.Say("Wrote the operator %s to %s.\n\nNext, in this folder:\n"+
+	a.Say("Wrote the operator %s to %s.\n\nNext, in that folder:\n"+
 		"  git init && make generate   # go.sum, deep copies, definitions and roles\n"+
 		"  make test lint              # tests against a real API server, and linters\n"+
 		"  make bundle                 # the bundle, and its lint\n", f.options.Name, f.dir)
+	if f.apiFrom != "" && f.example == "" {
+		a.Say("\nFirst write an object that is valid to config/samples: its spec is empty, since there was no --example.\n")
+	}
 	return nil
 }
 

@@ -16,6 +16,9 @@ import (
 // TestInit writes an operator, and is told what is wrong with others.
 func TestInit(t *testing.T) {
 	h, dir := clitest.NewHub(), filepath.Join(t.TempDir(), "snacks")
+	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o750); err != nil {
+		t.Fatal(err)
+	}
 	r := h.Run(t, "operator", "init", "snack-operator", "--dir", dir, "--team", "acme/snacks")
 	for _, want := range []string{"Wrote the operator snack-operator to " + dir, "make generate", "make test lint",
 		"make bundle"} {
@@ -43,6 +46,7 @@ func TestInit(t *testing.T) {
 		"snacks --kind snack":                   "does not begin with a capital letter",
 		"snacks --api-from " + types:            "has TypeMeta and ObjectMeta",
 		"snacks --api-from ./none":              "no Go files",
+		"snacks --api-from ./none --group a.b":  "api-from and --group exclude each other",
 		"snacks --example " + types + "/a.yaml": "read example",
 	} {
 		got := h.Run(t, append([]string{"operator", "init"}, strings.Fields(args)...)...)
