@@ -112,6 +112,15 @@ func TestHostileConventions(t *testing.T) {
 			"{name: many, type: list, description: A list., default: "+many+"}]\n"+
 			"files: [{path: a, template: files/a.tmpl, kind: once}]", "-- files/a.tmpl --\n"+text+"\n")
 	}
+	// Two thousand files of one text, or of one template that loops.
+	multiplied := func(template, text string) map[string][]byte {
+		manifest := "parameters: [{name: list, type: list, description: A list., default: [" +
+			strings.Repeat("a, ", 199) + "a]}]\nfiles:\n"
+		for i := range MaxFiles {
+			manifest += fmt.Sprintf("- {path: f%d, template: files/%s, kind: once}\n", i, template)
+		}
+		return with(manifest, "-- files/"+template+" --\n"+text+"\n")
+	}
 	large := with(one("a"), file("a"))
 	large["files/large"] = make([]byte, MaxFileBytes+1)
 	many := with(one("a"), file("a"))
@@ -143,10 +152,18 @@ func TestHostileConventions(t *testing.T) {
 			"there is no file"},
 		"a set-uid mode": {with(`files: [{path: a, template: files/a, kind: once, mode: "4755"}]`, file("a")),
 			"the mode"},
-		"an unknown field":     {with("run: [make]", ""), "unknown field"},
-		"an unknown kind":      {with("files: [{path: a, template: files/a, kind: run}]", file("a")), "the kind"},
-		"another version":      {with("version: 1", ""), "version"},
-		"a large file":         {large, "may have"},
+		"an unknown field":  {with("run: [make]", ""), "unknown field"},
+		"an unknown kind":   {with("files: [{path: a, template: files/a, kind: run}]", file("a")), "the kind"},
+		"another version":   {with("version: 1", ""), "version"},
+		"a large file":      {large, "may have"},
+		"a text many times": {multiplied("a", strings.Repeat("x", 1<<19)), "what is rendered has more than"},
+		"a loop many times": {multiplied("a.tmpl", strings.Repeat("[[ range $.list ]]", 2)+
+			strings.Repeat("[[ end ]]", 2)), "does more than"},
+		"empty loops": {template(strings.Repeat(strings.Repeat("[[ range $.many ]]", 3)+
+			strings.Repeat("[[ end ]]", 3), 3)), "does more than"},
+		"brackets": {template("[[ " + strings.Repeat("(", 200_000) + "1" + strings.Repeat(")", 200_000) + " ]]"), ""},
+		"a large pattern": {with("parameters: [{name: a, type: string, description: A., pattern: '"+
+			strings.Repeat("a", 1001)+"'}]\n"+one("a"), file("a")), "may have 1000"},
 		"many files":           {many, "may have"},
 		"a hidden file":        {hidden, "begins with a dot"},
 		"a replaced path":      {with("replaces: [a]\n"+one("a"), file("a")), "CONVENTION/PATH"},
@@ -285,6 +302,10 @@ func TestSplit(t *testing.T) {
 	pieces, err := Split(text)
 	if err != nil || len(pieces) != 3 || pieces[1].Name != "x" || pieces[1].Line != 2 || pieces[1].Unmark() != "b\r\n" {
 		t.Errorf("got %v, %v", pieces, err)
+	}
+	// The time does not grow with the square of the lines.
+	if pieces, err := Split("# boilerplate:begin a\n" + strings.Repeat("\n", 4<<20)); err == nil {
+		t.Errorf("a region without an end: %d pieces", len(pieces))
 	}
 	for _, broken := range []string{"# boilerplate:begin a\n", "# boilerplate:end a\n",
 		"# boilerplate:begin a\n# boilerplate:begin b\n", "# boilerplate:begin a\n# boilerplate:end b\n",

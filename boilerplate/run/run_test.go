@@ -236,6 +236,28 @@ func TestUpdate(t *testing.T) {
 	b.clean()
 }
 
+// TestMigrations renames what was there before a version, in whatever order the names are.
+func TestMigrations(t *testing.T) {
+	for range 20 { // The order in a map is another one each time.
+		p := &planning{renames: map[string]string{}}
+		p.next.Parameters = map[string]any{"a": 1, "b": 2}
+		for _, m := range []convention.Migration{
+			{Rename: map[string]string{"a": "b", "b": "c", "c": "a"},
+				RenameParameters: map[string]string{"a": "b", "b": "a"}},
+			{Rename: map[string]string{"b": "d", "new": "e"}, RenameParameters: map[string]string{"a": "c"}},
+		} {
+			p.migrate(m)
+		}
+		want := map[string]string{"a": "d", "b": "c", "c": "a", "new": "e"}
+		if diff := cmp.Diff(want, p.renames); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(map[string]any{"b": 1, "c": 2}, p.next.Parameters); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
 // TestConflict resolves a conflict, and takes another one back.
 func TestConflict(t *testing.T) {
 	b := subscribed(t)

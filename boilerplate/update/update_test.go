@@ -4,6 +4,7 @@
 package update
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -446,5 +447,13 @@ func TestDiff(t *testing.T) {
 		"--- /dev/null\n+++ b/picture\n@@ -0,0 +1 @@\n+a binary file with digest " + Digest("\x00") + "\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	forward, backward := "", ""
+	for i := range maxCompared { // whose comparison would take minutes
+		forward, backward = fmt.Sprintf("%s%d\n", forward, i), fmt.Sprintf("%d\n%s", i, backward)
+	}
+	got = Diff([]Change{{Path: "long", Before: &File{Text: forward}, After: &File{Text: backward}}})
+	if len(got) > 1000 || !strings.Contains(got, "too long to be shown") {
+		t.Errorf("%d bytes of a long difference", len(got))
 	}
 }

@@ -52,7 +52,7 @@ func newRepository(t *testing.T) string {
 		t.Setenv("GIT_"+who+"_EMAIL", "anna@example.com")
 	}
 	dir := t.TempDir()
-	git(t, dir, "init", "--quiet")
+	git(t, dir, "init", "--quiet", "--initial-branch=main")
 	put(t, dir, "go.mod", "module example.org/echo\n")
 	git(t, dir, "add", "--all")
 	git(t, dir, "commit", "--quiet", "--message=first")
@@ -94,7 +94,7 @@ type story struct {
 }
 
 var (
-	commit = regexp.MustCompile(`(Committed |boilerplate/)[0-9a-f]{7,}`)
+	commit = regexp.MustCompile(`(Committed )[0-9a-f]{7,}`)
 	// gap is what is between columns, which are as wide as the names of temporary folders.
 	gap = regexp.MustCompile(`   +`)
 )
