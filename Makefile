@@ -105,7 +105,7 @@ check: lint lint-rules lint-workflows ## Run the linters, and prove that the dep
 generate: generate-api generate-rbac generate-go docs ## Write all generated files
 
 .PHONY: verify
-verify: verify-generated verify-tidy verify-tests ## Fail if a generated file, a go.mod or the table of tests is not current
+verify: verify-generated verify-boilerplate verify-tidy verify-tests ## Fail if a generated file, a convention's file, a go.mod or the table of tests is not current
 
 ##@ Tests in parts
 
@@ -222,6 +222,11 @@ vuln: $(GOVULNCHECK) ## Look the dependencies up in Go's vulnerability database
 .PHONY: verify-generated
 verify-generated: ## Fail if `make generate` would change a file
 	@.ci/verify-generated
+
+# With the flags of verify-generated, so that one program is built for both.
+.PHONY: verify-boilerplate
+verify-boilerplate: ## Fail if this repository has drifted from the conventions in .boilerplate.yaml
+	@GOFLAGS="$${GOFLAGS:-} -trimpath" go run ./cmd/bellwether boilerplate check
 
 .PHONY: verify-tidy
 verify-tidy: ## Fail if `go mod tidy` would change a go.mod or go.sum

@@ -18,6 +18,8 @@ type Lock struct {
 	Conventions []Locked       `yaml:"conventions"`
 	Parameters  map[string]any `yaml:"parameters,omitempty"`
 	Files       []LockedFile   `yaml:"files"` // sorted by their paths
+	// Excepted are paths that conventions bring, and that an exception has kept from being rendered.
+	Excepted []string `yaml:"excepted,omitempty"`
 }
 
 // Locked is a convention that was rendered.

@@ -120,7 +120,8 @@ func (c *checker) exceptions() {
 		case e.Expired(c.Now):
 			c.add("exception-expired", subscription.File, e.Line, "",
 				fmt.Sprintf("the exception for %s expired on %s: %s", e.Path, e.Expires, e.Reason))
-		case c.Lock != nil && c.Lock.File(e.Path) == nil && c.Current[e.Path] == nil:
+		case c.Lock != nil && c.Lock.File(e.Path) == nil && !slices.Contains(c.Lock.Excepted, e.Path) &&
+			c.Current[e.Path] == nil:
 			c.add("exception-unused", subscription.File, e.Line, "",
 				"the exception is for "+e.Path+", which no convention brings")
 		}

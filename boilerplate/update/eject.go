@@ -28,7 +28,7 @@ func Eject(lock *subscription.Lock, base map[string]string, current map[string]*
 
 // part is what a lock has of some conventions.
 func part(lock *subscription.Lock, has func(convention string) bool) *subscription.Lock {
-	out := &subscription.Lock{Parameters: lock.Parameters}
+	out := &subscription.Lock{Parameters: lock.Parameters, Excepted: lock.Excepted}
 	for _, l := range lock.Conventions {
 		if has(l.Name) {
 			out.Conventions = append(out.Conventions, l)

@@ -236,7 +236,11 @@ func (p *planner) keepExcepted(t *target) {
 	} else if t.wanted != nil {
 		p.note("%s stays as it is, by an exception", t.path)
 	}
-	if t.wanted == nil || t.locked == nil {
+	switch {
+	case t.wanted == nil:
+		return
+	case t.locked == nil:
+		p.plan.Lock.Excepted = append(p.plan.Lock.Excepted, t.path)
 		return
 	}
 	p.plan.Lock.Files = append(p.plan.Lock.Files, *t.locked)

@@ -327,7 +327,9 @@ func TestCheck(t *testing.T) {
 	maps.Copy(wanted, tree(convention.Shared, "shared", region("1\n")))
 	maps.Copy(wanted, tree(convention.Merged, "merged", "1\n"))
 	maps.Copy(wanted, tree(convention.Once, "once", "1\n"))
-	plan, err := New(Input{Wanted: wanted, Now: now})
+	never := tree(convention.Owned, "never", "1\n")
+	maps.Copy(never, wanted)
+	plan, err := New(Input{Wanted: never, Exceptions: except("never", "", "2026-11-28"), Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,6 +369,8 @@ func TestCheck(t *testing.T) {
 			[]string{".boilerplate.yaml: exception-expired: the exception for owned expired on 2026-11-27: we differ"}},
 		"an exception for nothing": {func(s *State) { s.Subscription.Exceptions = except("other", "", "2026-11-28") },
 			[]string{".boilerplate.yaml: exception-unused: the exception is for other, which no convention brings"}},
+		"an exception for what was never rendered": {
+			func(s *State) { s.Subscription.Exceptions = except("never", "", "2026-11-28") }, nil},
 		"another parameter": {func(s *State) { s.Subscription.Parameters = map[string]any{"a": "b"} },
 			[]string{".boilerplate.yaml: not-updated: parameter a has another value than what was rendered"}},
 		"another version": {func(s *State) { s.Subscription.Conventions[0].Version = "0.2.0" },
