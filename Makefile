@@ -54,7 +54,7 @@ ACTIONLINT := $(BIN)/actionlint
 HUGO := $(BIN)/hugo
 HTMLTEST := $(BIN)/htmltest
 # The theme is a Go module, which comes from where Go's modules come from.
-HUGO_SITE = HUGO_MODULE_PROXY="$$(go env GOPROXY)" $(HUGO) --source boilerplate/site --noBuildLock
+HUGO_SITE = HUGO_MODULE_PROXY="$$(go env GOPROXY)" $(HUGO) --source internal/tools/site --noBuildLock
 
 export CGO_ENABLED ?= 0
 # A cache for each path of a clone, whatever the environment says: findings in it
@@ -105,7 +105,7 @@ check: lint lint-rules lint-workflows ## Run the linters, and prove that the dep
 generate: generate-api generate-rbac generate-go docs ## Write all generated files
 
 .PHONY: verify
-verify: verify-generated verify-tidy verify-tests ## Fail if a generated file, a go.mod or the table of tests is not current
+verify: verify-generated verify-boilerplate verify-tidy verify-tests ## Fail if a generated file, a convention's file, a go.mod or the table of tests is not current
 
 ##@ Tests in parts
 
@@ -205,8 +205,11 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint on every module
 	done; exit $$status
 
 .PHONY: lint-rules
-lint-rules: $(GOLANGCI_LINT) ## Prove that each rule of .golangci.yml about imports fails code that breaks it
-	GOLANGCI_LINT=$(GOLANGCI_LINT) go test -count=1 -tags lint ./boilerplate/lintrules
+lint-rules: $(GOLANGCI_LINT) $(ACTIONLINT) ## Prove that each rule of .golangci.yml about imports fails code that breaks it, and check what conventions render
+	GOLANGCI_LINT=$(GOLANGCI_LINT) go test -count=1 -tags lint ./internal/tools/lintrules
+	GOLANGCI_LINT=$(GOLANGCI_LINT) ACTIONLINT=$(ACTIONLINT) GOLANGCI_SCHEMA=$$(cd internal/tools/modules/lint && \
+		go list -m -f '{{.Dir}}' github.com/golangci/golangci-lint/v2)/jsonschema/golangci.jsonschema.json \
+		go test -count=1 -tags lint -run '^TestTools$$' ./boilerplate/conventions
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format all Go code
@@ -214,11 +217,16 @@ fmt: $(GOLANGCI_LINT) ## Format all Go code
 
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## Look the dependencies up in Go's vulnerability database
-	@go run ./boilerplate/vuln $(GOVULNCHECK) $(MODULES)
+	@go run ./internal/tools/vuln $(GOVULNCHECK) $(MODULES)
 
 .PHONY: verify-generated
 verify-generated: ## Fail if `make generate` would change a file
 	@.ci/verify-generated
+
+# With the flags of verify-generated, so that one program is built for both.
+.PHONY: verify-boilerplate
+verify-boilerplate: ## Fail if this repository has drifted from the conventions in .boilerplate.yaml
+	@GOFLAGS="$${GOFLAGS:-} -trimpath" go run ./cmd/bellwether boilerplate check
 
 .PHONY: verify-tidy
 verify-tidy: ## Fail if `go mod tidy` would change a go.mod or go.sum
@@ -257,12 +265,12 @@ require-registry:
 
 .PHONY: generate-api
 generate-api: $(CONTROLLER_GEN) ## Deep copies and CRDs from apis/
-	$(CONTROLLER_GEN) object:headerFile=boilerplate/header.go.txt crd:maxDescLen=1024 \
+	$(CONTROLLER_GEN) object:headerFile=internal/tools/header.go.txt crd:maxDescLen=1024 \
 		paths=./apis/... output:crd:dir=charts/bellwether/files/crds
 
 .PHONY: generate-rbac
 generate-rbac: $(CONTROLLER_GEN) ## The chart's permissions, from the markers on the controllers
-	boilerplate/rbac/generate $(CONTROLLER_GEN)
+	internal/tools/rbac/generate $(CONTROLLER_GEN)
 
 .PHONY: generate-go
 generate-go: ## Everything with a go:generate directive, such as the sample operator's bundles
@@ -290,7 +298,7 @@ site-pages:
 .PHONY: site
 site: $(HUGO) $(HTMLTEST) site-pages ## Build the documentation as a site into ./build/site, and check its links (SITE_URL=https://docs.example.com/)
 	$(HUGO_SITE) build --destination $(CURDIR)/build/site --cleanDestinationDir --minify --panicOnWarning --baseURL '$(SITE_URL)'
-	$(HTMLTEST) --conf boilerplate/site/htmltest.yaml --skip-external build/site
+	$(HTMLTEST) --conf internal/tools/site/htmltest.yaml --skip-external build/site
 
 .PHONY: site-serve
 site-serve: $(HUGO) site-pages ## Serve the site on http://127.0.0.1:1313, and build it again when a page changes; Ctrl-C stops it
@@ -305,25 +313,25 @@ clean: ## Remove ./bin and ./build (the testbed's cache stays; its folder is sho
 
 # Tools live in modules of their own, so that they do not decide the versions
 # of the product's dependencies.
-$(CONTROLLER_GEN): boilerplate/tools/go.mod
-	@mkdir -p $(BIN) && cd boilerplate/tools && go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+$(CONTROLLER_GEN): internal/tools/modules/go.mod
+	@mkdir -p $(BIN) && cd internal/tools/modules && go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
-$(CRD_REF_DOCS): boilerplate/tools/go.mod
-	@mkdir -p $(BIN) && cd boilerplate/tools && go build -o $@ github.com/elastic/crd-ref-docs
+$(CRD_REF_DOCS): internal/tools/modules/go.mod
+	@mkdir -p $(BIN) && cd internal/tools/modules && go build -o $@ github.com/elastic/crd-ref-docs
 
-$(ACTIONLINT): boilerplate/tools/go.mod
-	@mkdir -p $(BIN) && cd boilerplate/tools && go build -o $@ github.com/rhysd/actionlint/cmd/actionlint
+$(ACTIONLINT): internal/tools/modules/go.mod
+	@mkdir -p $(BIN) && cd internal/tools/modules && go build -o $@ github.com/rhysd/actionlint/cmd/actionlint
 
-$(GOLANGCI_LINT): boilerplate/tools/lint/go.mod
+$(GOLANGCI_LINT): internal/tools/modules/lint/go.mod
 	@mkdir -p $(BIN) && echo "building golangci-lint (the first time this takes minutes)" && \
-		cd boilerplate/tools/lint && go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+		cd internal/tools/modules/lint && go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-$(GOVULNCHECK): boilerplate/tools/vulncheck/go.mod
-	@mkdir -p $(BIN) && cd boilerplate/tools/vulncheck && go build -o $@ golang.org/x/vuln/cmd/govulncheck
+$(GOVULNCHECK): internal/tools/modules/vulncheck/go.mod
+	@mkdir -p $(BIN) && cd internal/tools/modules/vulncheck && go build -o $@ golang.org/x/vuln/cmd/govulncheck
 
-$(HUGO): boilerplate/tools/site/go.mod
+$(HUGO): internal/tools/modules/site/go.mod
 	@mkdir -p $(BIN) && echo "building Hugo (the first time this takes minutes)" && \
-		cd boilerplate/tools/site && go build -o $@ github.com/gohugoio/hugo
+		cd internal/tools/modules/site && go build -o $@ github.com/gohugoio/hugo
 
-$(HTMLTEST): boilerplate/tools/site/go.mod
-	@mkdir -p $(BIN) && cd boilerplate/tools/site && go build -o $@ github.com/wjdp/htmltest
+$(HTMLTEST): internal/tools/modules/site/go.mod
+	@mkdir -p $(BIN) && cd internal/tools/modules/site && go build -o $@ github.com/wjdp/htmltest

@@ -52,6 +52,7 @@ require (
 	github.com/go-openapi/runtime v0.33.0
 	github.com/go-openapi/strfmt v0.27.2
 	github.com/gofrs/flock v0.13.1
+	github.com/google/go-github/v84 v84.0.0
 	github.com/grafana/grafana-foundation-sdk/go v0.0.18
 	github.com/knqyf263/go-apk-version v0.0.0-20200609155635-041fdbb8563f
 	github.com/knqyf263/go-deb-version v0.0.0-20241115132648-6f4aee6ccd23
@@ -66,13 +67,18 @@ require (
 	github.com/robfig/cron/v3 v3.0.1
 	github.com/slok/sloth v0.16.0
 	github.com/spdx/tools-golang v0.5.7
+	github.com/spf13/afero v1.15.0
 	github.com/teambition/rrule-go v1.8.2
 	gocloud.dev v0.45.0
 	sigs.k8s.io/cli-utils v0.37.2
 	sigs.k8s.io/controller-tools v0.21.0
+	sigs.k8s.io/kubebuilder/v4 v4.16.0
 )
 
-require github.com/openshift/api v0.0.0-20260318185450-1f2fa3f09f4e // indirect
+require (
+	github.com/gobuffalo/flect v1.0.3 // indirect
+	github.com/openshift/api v0.0.0-20260318185450-1f2fa3f09f4e // indirect
+)
 
 require (
 	filippo.io/hpke v0.4.0 // indirect
@@ -187,7 +193,7 @@ require (
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.71.0 // indirect
 	go.podman.io/common v0.68.1 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
-	golang.org/x/mod v0.41.0 // indirect
+	golang.org/x/mod v0.41.0
 	google.golang.org/genproto v0.0.0-20260715232425-e75dac1f907d // indirect
 	k8s.io/kube-aggregator v0.37.0 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.36.0 // indirect
@@ -288,12 +294,12 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/monochromegane/go-gitignore v0.0.0-20200626010858-205db1a8cc00 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	github.com/onsi/gomega v1.42.1 // indirect
+	github.com/onsi/gomega v1.43.0 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/peterbourgon/diskv v2.0.1+incompatible // indirect
 	github.com/pkg/errors v0.9.1 // indirect
-	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
+	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
 	github.com/prometheus/otlptranslator v1.0.0 // indirect

@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/tools/go/packages"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 )
 
 // mutant is a fault that is planted in the planner.

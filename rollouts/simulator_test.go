@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 

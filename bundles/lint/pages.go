@@ -20,7 +20,7 @@ func (r Rule) Markdown() string {
 	fmt.Fprintf(&out, "# %s\n\n%s. Severity: **%s**.\n\n", r.ID, r.Title, r.Severity)
 	fmt.Fprintf(&out, "## Why it hurts\n\n%s\n\n## How to fix it\n\n%s\n\n", r.Why, r.Fix)
 	fmt.Fprintf(&out, "## Example\n\nThe files are put over [a bundle with nothing "+
-		"wrong](%stree/main/bundles/lint/testdata/base).\n\n", repository)
+		"wrong](%stree/main/bundles/lint/testdata/base).\n\n", Repository)
 	fmt.Fprintf(&out, "### Reported\n\n%s\n### Not reported\n\n%s", exampleMarkdown(r.Bad), exampleMarkdown(r.Good))
 	return out.String()
 }

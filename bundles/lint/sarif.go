@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	repository = "https://github.com/bellwether-dev/bellwether/"
+	// Repository is the address of this program's source.
+	Repository = "https://github.com/bellwether-dev/bellwether/"
 	// rulesURL is the page about all rules, in which the name of each is an anchor.
-	rulesURL = repository + "blob/main/docs/reference/rules.md"
+	rulesURL = Repository + "blob/main/docs/reference/rules.md"
 )
 
 // sarifLevels are the names of severities in SARIF.
@@ -25,8 +26,7 @@ var sarifLevels = map[Severity]string{Error: "error", Warning: "warning", Info: 
 // which code hosts show beside the code. Waived findings are in it, suppressed.
 // program is the version of bellwether.
 func (r *Report) SARIF(program string) ([]byte, error) {
-	run := sarif.NewRunWithInformationURI("bellwether", strings.TrimSuffix(repository, "/"))
-	run.Tool.Driver.WithVersion(program)
+	run := NewSARIF(program)
 	for _, rule := range r.Rules {
 		level := sarifLevels[rule.Severity]
 		run.AddRule(rule.ID).WithName(rule.ID).WithDescription(rule.Title).
@@ -41,6 +41,18 @@ func (r *Report) SARIF(program string) ([]byte, error) {
 		r.result(run, w.Finding).AddSuppression(sarif.NewSuppression().WithKind("external").WithStatus("accepted").
 			WithJustification(fmt.Sprintf("%s (until %s)", w.Waiver.Reason, w.Waiver.Expires)))
 	}
+	return EncodeSARIF(run)
+}
+
+// NewSARIF returns a run of this version of bellwether, without rules and results.
+func NewSARIF(program string) *sarif.Run {
+	run := sarif.NewRunWithInformationURI("bellwether", strings.TrimSuffix(Repository, "/"))
+	run.Tool.Driver.WithVersion(program)
+	return run
+}
+
+// EncodeSARIF returns a report with one run.
+func EncodeSARIF(run *sarif.Run) ([]byte, error) {
 	report := sarif.NewReport()
 	report.AddRun(run)
 	var out bytes.Buffer

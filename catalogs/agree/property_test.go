@@ -14,7 +14,6 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/agree/olmv0"
@@ -22,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 )
 
 // steps of each random history.

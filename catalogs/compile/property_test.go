@@ -13,12 +13,12 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 )
 
 // steps of each random history.

@@ -59,7 +59,9 @@ func walkCached(file string, visit func(string, io.Reader) error) error {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			if _, err = io.Copy(io.Discard, z); err == nil { // The checksum is at the end.
+				return nil
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("read cached catalog: %w", err)

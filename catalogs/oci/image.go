@@ -103,22 +103,22 @@ func imageFiles(img v1.Image, folder string, limit int64, wrong error) catalogs.
 	}
 }
 
-// exactImageFiles are all files of a bundle image, also those whose names begin with a dot. It refuses what some
+// exactImageFiles are all files of an image, also those whose names begin with a dot. It refuses what some
 // program could unpack in another way: links and devices, also where an upper layer hides them, since a file can be
 // written through a link; a name and its whiteout in one layer; attributes of an overlay file system; and layers that
 // are not those of the configuration, by which runtimes know what they have unpacked already.
-func exactImageFiles(img v1.Image, diffIDs []v1.Hash, limit int64) catalogs.Files {
+func exactImageFiles(img v1.Image, diffIDs []v1.Hash, limit int64, wrong error) catalogs.Files {
 	return func(visit func(string, io.Reader) error) error {
 		layers, err := img.Layers()
 		if err != nil {
 			return fmt.Errorf("list layers: %w", classify(err))
 		}
 		if len(layers) != len(diffIDs) {
-			return fmt.Errorf("%w: it has %d layers, but its configuration names %d", ErrNotBundle, len(layers),
+			return fmt.Errorf("%w: it has %d layers, but its configuration names %d", wrong, len(layers),
 				len(diffIDs))
 		}
 		u := &union{
-			exact: true, wrong: ErrNotBundle, hidden: map[string]bool{}, visit: visit, limit: limit,
+			exact: true, wrong: wrong, hidden: map[string]bool{}, visit: visit, limit: limit,
 			budget: &budget{left: limit},
 		}
 		for i, l := range slices.Backward(layers) {

@@ -205,7 +205,7 @@ func exactFiles(img v1.Image) (catalogs.Files, error) {
 		return nil, fmt.Errorf("%w: it has the working directory %s, where OLM looks for the bundle; make the image "+
 			"without one", ErrNotBundle, dir)
 	}
-	return exactImageFiles(img, config.RootFS.DiffIDs, 2*maxBundle), nil
+	return exactImageFiles(img, config.RootFS.DiffIDs, 2*maxBundle, ErrNotBundle), nil
 }
 
 // unpackFiles reads one image; walk visits its files.

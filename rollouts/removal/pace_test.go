@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 	"github.com/bellwether-dev/bellwether/rollouts/target"
 )
 

@@ -13,7 +13,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 )
 
 // begin is the sample at which failures of critical operators begin: the whole minute 10. Samples of these scenarios

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 )
 
 // flappingHours is how long something comes and goes.

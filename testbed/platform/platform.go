@@ -83,6 +83,8 @@ type Options struct {
 	// Images has hub and agent run from container images, which are made, pushed to a registry and pulled from it; the
 	// chart names them by their digest. Otherwise pods run the programs as they were built.
 	Images bool
+	// MoreImages are programs for images of operators of a test's own.
+	MoreImages map[string]cluster.Image
 	// Quick is that of cluster.Options.
 	Quick bool
 	// Out receives a line per step; nil means silence.
@@ -121,7 +123,7 @@ func StartFleet(ctx context.Context, o Options) (*Platform, error) {
 	p := &Platform{opts: o}
 	var err error
 	p.Fleet, err = fleet.Start(ctx, fleet.Options{Name: o.Name, Clusters: names, Programs: Programs,
-		Quick: o.Quick, Out: o.Out,
+		Quick: o.Quick, Out: o.Out, Images: o.MoreImages,
 		Prepare: func(binaries map[string]string) (map[string]cluster.Image, error) { return p.images(ctx, binaries) }})
 	if err != nil {
 		return nil, errors.Join(err, p.published.stop())

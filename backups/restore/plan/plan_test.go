@@ -13,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/bellwether-dev/bellwether/backups/restore/plan"
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 )
 
 func decode(t *testing.T, text string) map[string]any {

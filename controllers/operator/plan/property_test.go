@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )

@@ -22,13 +22,13 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/root"
+	"github.com/bellwether-dev/bellwether/internal/tools/long"
 )
 
 // echoCatalog is a folder with a catalog of the versions in a graph.

@@ -27,10 +27,11 @@ type app struct{ *command.Env }
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	return command.Parent("operator", "Show the managed operators, adopt others, approve versions, confirm removals, "+
-		"release holds, resume and repair",
-		[]string{"operators", "op"}, a.operatorListCommand(), a.operatorGetCommand(), a.adoptCommand(),
-		a.approveCommand(), a.confirmRemovalCommand(), a.operatorReleaseHoldCommand(), a.resumeCommand(),
-		a.repairCommand())
+		"release holds, resume and repair; write a new operator",
+		[]string{"operators", "op"}, a.OnHub(a.operatorListCommand()), a.OnHub(a.operatorGetCommand()),
+		a.OnHub(a.adoptCommand()), a.OnHub(a.approveCommand()), a.OnHub(a.confirmRemovalCommand()),
+		a.OnHub(a.operatorReleaseHoldCommand()), a.OnHub(a.resumeCommand()), a.OnHub(a.repairCommand()),
+		a.initCommand())
 }
 
 func (a *app) operatorListCommand() *cobra.Command {

@@ -24,13 +24,14 @@ var shorthands = map[string]string{"all-namespaces": "A", "output": "o", "namesp
 
 // onlyOneFormat are commands whose output is in a format of its own.
 var onlyOneFormat = map[string]string{
-	"bundle lint": "text, json and SARIF, for tools that read reports of linters", "catalog graph": "pictures",
+	"boilerplate check": "text, json, SARIF and GitHub's, as bundle lint",
+	"bundle lint":       "text, json and SARIF, for tools that read reports of linters", "catalog graph": "pictures",
 	"dashboards write": "files for Grafana", "slo generate": "rules", "slo edge-config": "a configuration",
 	"rollout plan": "a table",
 }
 
 // ofClusters are lists of what is in no namespace that -n could choose.
-var ofClusters = []string{"fleet list", "dashboards list"}
+var ofClusters = []string{"fleet list", "dashboards list", "boilerplate list"}
 
 // TestFlagsMeanTheSameEverywhere looks at the flags of all commands.
 func TestFlagsMeanTheSameEverywhere(t *testing.T) {

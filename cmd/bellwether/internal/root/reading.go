@@ -16,6 +16,9 @@ import (
 // check of its own for that.
 var reading = map[string]bool{
 	"backup create": false, "backup list": true, "backup restore": false, "backup show": true, "backup verify": false,
+	"boilerplate check": false, "boilerplate eject": false, "boilerplate fleet status": false,
+	"boilerplate fleet update": false, "boilerplate init": false, "boilerplate list": false,
+	"boilerplate push": false, "boilerplate status": false, "boilerplate update": false,
 	"bundle build": false, "bundle diff": false, "bundle init": false, "bundle lint": false, "bundle push": false,
 	"bundle scorecard": false, "bundle try": false,
 	"catalog add": false, "catalog block": false, "catalog compile": false, "catalog deprecate": false,
@@ -35,7 +38,7 @@ var reading = map[string]bool{
 	"oncall handover":          true,
 	"operator adopt":           true,
 	"operator approve":         false,
-	"operator confirm-removal": false, "operator get": true, "operator list": true, "operator release-hold": false,
+	"operator confirm-removal": false, "operator get": true, "operator init": false, "operator list": true, "operator release-hold": false,
 	"operator repair": false, "operator resume": false,
 	"page explain": false, "page lint": true, "page preview": true, "page runbook": false, "page test": false,
 	"registry serve": false,

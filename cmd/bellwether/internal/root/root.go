@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/backup"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/boilerplate"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/bundle"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -104,10 +105,10 @@ func New(env *command.Env) *cobra.Command {
 		groupFleet: {a.OnHub(fleet.Command(env)), a.OnHub(install.Command(env)),
 			a.OnHub(operator.VersionsCommand(env)), a.OnHub(doctor.Command(env)),
 			a.OnHub(supportbundle.Command(env)), a.OnCluster(demo.Command(env, run))},
-		groupChange: {a.OnHub(operator.Command(env)), a.OnHub(rollout.Command(env)), a.OnHub(slo.Command(env)),
+		groupChange: {operator.Command(env), a.OnHub(rollout.Command(env)), a.OnHub(slo.Command(env)),
 			dashboards.Command(env), a.OnHub(backup.Command(env)), a.OnHub(why.Command(env)), page.Command(env),
 			a.OnHub(silence.Command(env)), a.OnHub(oncall.Command(env))},
-		groupPublish: {catalog.Command(env), bundle.Command(env), registry.Command(env)},
+		groupPublish: {catalog.Command(env), bundle.Command(env), registry.Command(env), boilerplate.Command(env)},
 		"":           {a.versionCommand(), a.docsCommand()},
 	} {
 		for _, c := range commands {

@@ -199,12 +199,12 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 // TestHubFlags requires the flags that select a cluster where a command talks to the hub or to a cluster, and nowhere
 // else.
 func TestHubFlags(t *testing.T) {
-	offline := []string{"bellwether registry", "bellwether dashboards", "bellwether version",
+	offline := []string{"bellwether boilerplate", "bellwether registry", "bellwether dashboards", "bellwether version",
 		"bellwether docs", "bellwether page runbook", "bellwether catalog init", "bellwether catalog add",
 		"bellwether catalog promote", "bellwether catalog block", "bellwether catalog unblock",
 		"bellwether catalog deprecate", "bellwether catalog retire", "bellwether catalog show",
 		"bellwether catalog push", "bellwether catalog serve", "bellwether catalog publish",
-		"bellwether catalog verify", "bellwether catalog keygen"}
+		"bellwether catalog verify", "bellwether catalog keygen", "bellwether operator init"}
 	seen := 0
 	for _, c := range commands(t) {
 		if c.HasSubCommands() {

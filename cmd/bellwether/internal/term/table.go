@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Cell is one field of a table.
@@ -62,6 +64,18 @@ func (t *Table) Render(s Style) string {
 		t.writeRow(&out, s, widths, row, below)
 	}
 	return out.String()
+}
+
+// Markdown is the table in GitHub's Markdown.
+func (t *Table) Markdown() string {
+	out := "| " + strings.Join(t.Header, " | ") + " |\n" + strings.Repeat("| --- ", len(t.Header)) + "|\n"
+	for _, row := range t.Rows {
+		for _, c := range row {
+			out += "| " + strings.ReplaceAll(phrase.Markdown(c.Text), "|", `\|`) + " "
+		}
+		out += "|\n"
+	}
+	return out
 }
 
 func (t *Table) widths() []int {

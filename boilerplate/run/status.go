@@ -1,0 +1,73 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
+	"github.com/bellwether-dev/bellwether/boilerplate/update"
+)
+
+// Status is what a repository subscribes to, and how it is.
+type Status struct {
+	Conventions []ConventionStatus `json:"conventions"`
+	Exceptions  []ExceptionStatus  `json:"exceptions"`
+	InProgress  []string           `json:"inProgress,omitempty"` // the paths of an update in progress
+	Findings    int                `json:"findings"`             // how much has drifted
+}
+
+// ConventionStatus is a convention that a repository subscribes to, with what was rendered of it.
+type ConventionStatus struct {
+	subscription.Use
+	Newest  string `json:"newest,omitempty"`  // the version that the source has now; empty where it was not asked
+	Problem string `json:"problem,omitempty"` // why the source could not be read
+}
+
+// IsBehind reports whether the source has another version than what was rendered.
+func (c ConventionStatus) IsBehind() bool { return c.Newest != "" && c.Newest != c.Version }
+
+// ExceptionStatus is an exception of a repository.
+type ExceptionStatus struct {
+	subscription.Exception
+	DaysLeft int `json:"daysLeft"` // below zero once it has expired
+}
+
+// Status returns how a repository is. Registries are asked only with remote.
+func (r *Repository) Status(ctx context.Context, remote bool, now time.Time) (*Status, error) {
+	findings, err := r.Check(now)
+	if err != nil {
+		return nil, err
+	}
+	loader, err := r.loader()
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{Conventions: []ConventionStatus{}, Exceptions: []ExceptionStatus{}, Findings: len(findings)}
+	for _, use := range r.Subscription.Conventions {
+		ask := subscription.Use{Name: use.Name, Source: use.Source}
+		c, locked := ConventionStatus{Use: ask}, r.Lock.Convention(use.Name)
+		if locked != nil {
+			c.Version, c.Digest = locked.Version, locked.Digest
+		}
+		if remote || !strings.HasPrefix(use.Source, subscription.OCI) {
+			found, err := loader.Load(ctx, ask, locked)
+			if err != nil {
+				c.Problem = err.Error()
+			} else {
+				c.Newest = found.Version
+			}
+		}
+		s.Conventions = append(s.Conventions, c)
+	}
+	for _, e := range r.Subscription.Exceptions {
+		s.Exceptions = append(s.Exceptions, ExceptionStatus{e, e.DaysLeft(now)})
+	}
+	if r.Journal != nil {
+		s.InProgress = update.ChangedPaths(r.Journal.Changes)
+	}
+	return s, nil
+}

@@ -1,0 +1,119 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"fmt"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// goVersion is what the dependencies of a new operator need.
+const goVersion = "1.26.0"
+
+// requires are the modules of a new operator, in the versions that this program is tested with: a test compares them
+// with its own.
+var requires = []string{
+	"github.com/prometheus/client_golang v1.25.0",
+	"k8s.io/api v0.37.0",
+	"k8s.io/apimachinery v0.37.0",
+	"k8s.io/client-go v0.37.0",
+	"k8s.io/utils v0.0.0-20260626114624-be93311217bd",
+	"sigs.k8s.io/controller-runtime v0.25.2",
+	"sigs.k8s.io/controller-tools v0.21.0",
+	"sigs.k8s.io/yaml v1.6.0",
+}
+
+// values are what templates see.
+type values struct {
+	Options
+
+	// Own says that the types are new, External that they are in another module.
+	Own, External bool
+	// OneNamespace says that the operator can be installed for one namespace. OLM v1 refuses that with a webhook.
+	OneNamespace bool
+	// ObservedGeneration says that the status has a field of that name.
+	ObservedGeneration bool
+	// TypesImport is the package of the types, Alias its name in other packages; TypesPath is the package as
+	// controller-gen takes it, from internal/controller.
+	TypesImport, Alias, TypesPath string
+	// Import imports it. It goes to the end of the imports that are not of this module.
+	Import string
+	// Lower is the kind in small letters, AKind the kind with its article, Prefix the start of names of metrics.
+	Lower, AKind, Prefix string
+	// Namespace is what the operator's namespace is called in manifests.
+	Namespace           string
+	Domain, GroupDashes string
+	DisplayName         string
+	// Level is the capability level that the operator claims.
+	Level       string
+	GoVersion   string
+	Requires    []string
+	OwnedRights []right
+}
+
+// right is what the operator may do with objects that it makes.
+type right struct{ Group, Resource, Verbs string }
+
+func newValues(o Options) *values {
+	r := o.resource()
+	v := &values{
+		Options: o, Own: o.Types == nil, External: r.External, TypesImport: r.Path, Alias: r.ImportAlias(),
+		TypesPath: "../../api/...", Lower: strings.ToLower(o.Kind), AKind: "a " + o.Kind,
+		Namespace: o.Name + "-system", Domain: r.Domain, GroupDashes: strings.ReplaceAll(o.Group, ".", "-"),
+		Prefix:    strings.ReplaceAll(o.Name, "-", "_"),
+		GoVersion: goVersion, Requires: requires, ObservedGeneration: true,
+		Level: "Full Lifecycle", OneNamespace: !o.Cluster && !o.Webhook,
+	}
+	// Aliases of other imports, and no name in Go.
+	if slices.Contains([]string{"appsv1", "batchv1", "corev1", "metav1", "webhook" + o.Version}, v.Alias) ||
+		!token.IsIdentifier(v.Alias) {
+		v.Alias = "api" + o.Version
+	}
+	if strings.ContainsAny(o.Kind[:1], "AEIO") {
+		v.AKind = "an " + o.Kind
+	}
+	const apply = "get;list;watch;create;patch"
+	v.OwnedRights = []right{{"apps", "deployments", apply}, {"batch", "cronjobs", apply + ";delete"},
+		{"batch", "jobs", apply}}
+	for _, part := range strings.FieldsFunc(o.Name, func(r rune) bool { return r == '-' }) {
+		v.DisplayName = strings.TrimSpace(v.DisplayName + " " + strings.ToUpper(part[:1]) + part[1:])
+	}
+	v.Import = fmt.Sprintf("\n\n\t%s %q", v.Alias, v.TypesImport)
+	if t := o.Types; t != nil {
+		v.Level, v.ObservedGeneration = "Seamless Upgrades", t.ObservedGeneration
+		v.OwnedRights = []right{{`""`, "configmaps", apply}}
+	}
+	if v.External {
+		v.TypesPath, v.Import = v.TypesImport, fmt.Sprintf("\n\t%s %q", v.Alias, v.TypesImport)
+		v.Requires = append(requires[:len(requires):len(requires)], o.Types.Module+" "+o.Types.ModuleVersion)
+	}
+	if v.Example == "" {
+		v.Example = v.example()
+	}
+	return v
+}
+
+func (v *values) example() string {
+	text := fmt.Sprintf("apiVersion: %s/%s\nkind: %s\nmetadata:\n  name: hello\n", v.Group, v.Version, v.Kind)
+	if !v.Own {
+		return text + "spec: {}\n"
+	}
+	return text + `spec:
+  image: registry.k8s.io/pause:3.10
+  replicas: 1
+  settings:
+    - {name: GREETING, value: hello}
+  backup:
+    schedule: "0 3 * * *"
+    command: [/pause, -v]
+`
+}
+
+// place is where a file goes. The names of templates and of their folders have VERSION, LOWER and NAME in them.
+func (v *values) place(name string) string {
+	replace := strings.NewReplacer("VERSION", v.Version, "LOWER", v.Lower, "NAME", v.Name)
+	return replace.Replace(strings.TrimSuffix(name, ".tmpl"))
+}

@@ -1,0 +1,56 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lintrules
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// dials is how Go code connects to others.
+var dials = regexp.MustCompile(`\bhttp\.(Client\{|Transport\{|DefaultClient|DefaultTransport|Get\(|Post(Form)?\(|Head\()|` +
+	`\bnew\(http\.|\bnet\.(Dialer\b|Dial\w*\()|\btls\.Dial|\bgrpc\.(Dial|NewClient)|\brest\.(TransportFor|HTTPClientFor)\(|\bwebsocket\.`)
+
+// guarded are the files of hub and agent that connect to others by themselves, with what guards them. Everything else
+// asks package outbound, or a client of Kubernetes.
+var guarded = map[string]string{
+	"outbound/client.go":                        "the guard itself",
+	"catalogs/oci/remote.go":                    "asks outbound at each connection, also after redirects",
+	"controllers/probe/run/health.go":           "to an address that was resolved and asked about",
+	"controllers/probe/run/proxy.go":            "to an address that was resolved and asked about",
+	"controllers/credentials/authority.go":      "the hub's own API server, without redirects",
+	"controllers/heartbeat/apiserver.go":        "the cluster's own API server",
+	"release/image/chart.go":                    "of a release, by a person",
+	"cmd/bellwether/internal/bundle/try.go":     "of the command line, by a person",
+	"cmd/bellwether/internal/backup/restore.go": "of the command line, by a person",
+}
+
+// TestEveryDialIsGuarded names each file that connects to others by itself: a new one has to say what keeps it from the
+// metadata services of clouds.
+func TestEveryDialIsGuarded(t *testing.T) {
+	found := map[string]bool{}
+	walkSources(t, os.DirFS(root(t)), func(file string, text []byte) {
+		ofProduct := !strings.HasPrefix(file, "testbed/") && !strings.HasPrefix(file, "internal/") &&
+			strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
+		if ofProduct && dials.Match(code(text)) {
+			found[file] = true
+		}
+	})
+	want := map[string]bool{}
+	for file := range guarded {
+		want[file] = true
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("files that connect to others (-want +got):\n%s", diff)
+	}
+}
+
+// code is text without comments of whole lines.
+func code(text []byte) []byte {
+	return regexp.MustCompile(`(?m)^\s*//.*$`).ReplaceAll(text, nil)
+}
