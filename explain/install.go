@@ -280,7 +280,7 @@ func isPending(install *v1alpha1.OperatorInstall, r *v1alpha1.OperatorRollout) b
 	case a == nil, install.DeletionTimestamp != nil, !hasSucceeded(install), len(install.Status.Path) > 0,
 		install.Status.ObservedRevision < a.Revision:
 		return true
-	case r != nil && r.Name == planned && r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded:
+	case r != nil && r.Name == planned && r.IsStopped():
 		return false // it admits nobody any more
 	}
 	return planned != "" && planned != a.Rollout

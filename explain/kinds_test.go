@@ -151,6 +151,8 @@ func TestOtherKinds(t *testing.T) {
 			in.rollout.Status.Phase = v1alpha1.RolloutPaused
 			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonPaused, "paused")
 		}, Waiting, v1alpha1.ReasonPaused, "incident 4711"},
+		"rollout paused after its success": {func(in *fleetInput) { in.rollout.Spec.Paused = true }, Healthy, "",
+			"rollout echo-2 is paused: clusters that join later are not admitted"},
 		"rollout without error budget": {func(in *fleetInput) {
 			in.rollout.Status.Phase = v1alpha1.RolloutProgressing
 			in.rollout.Status.Waves[0].VerifiedAt, in.rollout.Status.Waves[0].Phase = nil, v1alpha1.WaveUpdating

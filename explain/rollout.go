@@ -96,6 +96,11 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 	if r.Spec.Rollback != nil {
 		l.Text += "; it " + phrase.OneLine(rollouts.RollbackText(r))
 	}
+	if r.Spec.Paused && r.Status.Phase == v1alpha1.RolloutSucceeded && r.MayAdmit() {
+		text := fmt.Sprintf("rollout %s is paused: clusters that join later are not admitted", r.Name)
+		l.Links = append(l.Links, Link{Text: text,
+			Evidence: []Evidence{{Object: re.object, Field: "spec.paused", Observed: "true"}}})
+	}
 	if r.Spec.Blocked != "" {
 		l.Links = append(l.Links, Link{State: Degraded, Reason: v1alpha1.ReasonVersionBlocked, about: aboutRollingOut,
 			Text:     fmt.Sprintf("version %s is blocked: %s", r.Spec.Release.Version, phrase.OneLine(r.Spec.Blocked)),
@@ -121,7 +126,7 @@ func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus
 		phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster"), rollouts.FinishedText(r.Spec.Release)),
 		Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "status.waves[" + w.Name + "]",
 			Observed: string(w.Phase)}}}
-	if rollouts.IsStopped(r) {
+	if r.IsStopped() {
 		return l
 	}
 	switch w.Phase {
@@ -276,7 +281,7 @@ func memberLinks(in RolloutInput, members []Member) []Link {
 	var links []Link
 	for _, m := range members {
 		state, open := states[rollouts.Class(m.State)]
-		if rollouts.IsStopped(in.Rollout) {
+		if in.Rollout.IsStopped() {
 			state = ""
 		}
 		l := Link{State: state, Reason: cmp.Or(m.Reason, v1alpha1.ReasonProgressing), Since: m.Since,

@@ -90,7 +90,7 @@ func stoppedBy(r *v1alpha1.OperatorRollout) []rollouts.GateRef {
 // chooseOverride returns the gate that the user means: one that holds the rollout
 // back now, or any that was named.
 func chooseOverride(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
-	if r.Status.Phase.Ended() {
+	if !r.IsRunning() {
 		return rollouts.GateRef{}, alreadyEnded(r)
 	}
 	candidates := stoppedBy(r)
@@ -136,7 +136,7 @@ func writeGates(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	for i := range r.Status.Waves {
 		w := &r.Status.Waves[i]
-		if w.Phase != v1alpha1.WaveSoaking && w.Phase != v1alpha1.WaveVerifying || rollouts.IsStopped(r) {
+		if w.Phase != v1alpha1.WaveSoaking && w.Phase != v1alpha1.WaveVerifying || r.IsStopped() {
 			continue
 		}
 		t := &term.Table{Header: []string{"GATE", "VERDICT", "VALUE", "THRESHOLD", "SAMPLES", "WINDOW", "MEASURED",

@@ -102,6 +102,54 @@ func TestResumeOfAnAbortedRolloutFails(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", got.Code, got.Out, got.Err)
 	}
 	if !h.Rollout(t, "echo-2").Spec.Paused {
+// TestSteeringAfterTheSuccess: a rollout that has succeeded admits clusters that join late, so that it can be paused,
+// aborted and let through windows, unless another one has begun.
+func TestSteeringAfterTheSuccess(t *testing.T) {
+	type steered struct {
+		Paused   bool
+		Abort    *v1alpha1.RolloutAbort
+		Override bool
+	}
+	for name, test := range map[string]struct {
+		args []string
+		set  func(*v1alpha1.OperatorRollout)
+		want steered
+		out  string
+	}{
+		"pause": {args: []string{"pause", "echo-2", "--reason", "incident"}, want: steered{Paused: true},
+			out: "Rollout echo-2 is paused. It has succeeded; clusters that join later, or were deferred, are not " +
+				"admitted."},
+		"resume": {args: []string{"resume", "echo-2"},
+			set: func(r *v1alpha1.OperatorRollout) { r.Spec.Paused = true }, out: "Rollout echo-2 is resumed."},
+		"abort": {args: []string{"abort", "echo-2", "--reason", "bad release"},
+			want: steered{Abort: &v1alpha1.RolloutAbort{Reason: "bad release"}},
+			out: "Rollout echo-2 is aborted. It has succeeded; clusters that join later, or were deferred, are not " +
+				"admitted."},
+		"override-windows": {args: []string{"override-windows", "echo-2", "--reason", "CVE"},
+			want: steered{Override: true}, out: "Rollout echo-2 ignores ChangeWindows, as anna decided."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			succeeded := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded)
+			if test.set != nil {
+				test.set(succeeded)
+			}
+			h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), succeeded)
+			got := h.Run(t, append([]string{"rollout"}, test.args...)...)
+			spec := h.Rollout(t, "echo-2").Spec
+			is := steered{Paused: spec.Paused, Abort: spec.Abort, Override: spec.WindowOverride != nil}
+			if diff := cmp.Diff(test.want, is); diff != "" || got.Code != exit.OK || got.Out != test.out+"\n" {
+				t.Errorf("exit code %d, (-want +got):\n%s\n%s%s", got.Code, diff, got.Out, got.Err)
+			}
+			newer := clitest.NewHub(clitest.Operator("echo", "1.1.0"), succeeded,
+				clitest.Rollout("echo", "echo-3", 3, v1alpha1.RolloutProgressing))
+			got = newer.Run(t, append([]string{"rollout"}, test.args...)...)
+			if got.Code == exit.OK || !strings.Contains(got.Err, "rollout echo-2 is not the newest one of echo") {
+				t.Errorf("with a newer one: exit code %d: %s%s", got.Code, got.Out, got.Err)
+			}
+		})
+	}
+}
+
 		t.Error("the aborted rollout was changed")
 	}
 }
