@@ -178,6 +178,6 @@ func (r *Reconciler) open(ctx context.Context, _ client.Object) []reconcile.Requ
 // ofOperator are the rollouts of a ManagedOperator, whose labels or spec have changed.
 func (r *Reconciler) ofOperator(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.requests(ctx, func(ro *v1alpha1.OperatorRollout) bool {
-		return ro.Spec.Operator.Name == obj.GetName() && !ro.Status.Phase.Ended()
+		return ro.Spec.Operator.Name == obj.GetName() && ro.MayAdmit()
 	}, client.InNamespace(obj.GetNamespace()))
 }
