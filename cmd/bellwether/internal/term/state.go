@@ -163,11 +163,6 @@ func Headline(conditions []metav1.Condition) string {
 	return ""
 }
 
-// Online reports whether a cluster's agent renews its Lease.
-func Online(c *v1alpha1.FleetCluster) bool {
-	return c != nil && meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
-}
-
 // OnlineCell says whether a cluster's agent reports.
 func OnlineCell(c *v1alpha1.FleetCluster) Cell {
 	on := Condition(c.Status.Conditions, v1alpha1.ConditionOnline)
