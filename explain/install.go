@@ -180,7 +180,8 @@ func installLink(in InstallInput) Link {
 	if l.State != Healthy && l.Reason != remedy.StatusOutdated {
 		l.Text = versionOf(install) + " is installed; " + l.Text
 	}
-	l.Links = installDetails(in, r)
+	details := installDetails(in, r)
+	l.Links = append(l.Links, details...)
 	if what, lost := Lost(install); lost && l.Reason == v1alpha1.ReasonObjectsLost {
 		l.Text = versionOf(install) + " is installed; " + what // the remedy of the reason is printed too
 	}
@@ -192,7 +193,7 @@ func installLink(in InstallInput) Link {
 		l = asOfThen([]Link{l})[0]
 		l.Text = "as last reported: " + l.Text
 	case l.Reason == remedy.StatusOutdated:
-		l.Links = asOfThen(l.Links)
+		l.Links = append(r.failureLinks(), asOfThen(details)...)
 	}
 	if in.Downstream != nil { // read just now, so it is current whatever the agent reports
 		l.Links = append(l.Links, downstreamLinks(in)...)
@@ -233,7 +234,8 @@ func installDetails(in InstallInput, r reported) []Link {
 	}
 	for _, c := range in.Install.Status.Conditions {
 		switch c.Type {
-		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled:
+		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+			v1alpha1.ConditionReconcileFailing: // in the summary
 		case v1alpha1.ConditionDrifted:
 			links = append(links, driftLink(r, c))
 		case v1alpha1.ConditionStorageMigrated:

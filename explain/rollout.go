@@ -81,7 +81,7 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 	l := re.summary(name, "the rollout has succeeded")
 	switch {
 	case r.Spec.Paused && !r.Status.Phase.Ended():
-		l = Link{State: Waiting, Reason: v1alpha1.ReasonPaused, Since: l.Since, stale: l.stale,
+		l = Link{State: Waiting, Reason: v1alpha1.ReasonPaused, Since: l.Since, stale: l.stale, Links: l.Links,
 			Text: fmt.Sprintf("rollout %s is paused: %s", r.Name, cmp.Or(phrase.OneLine(r.Spec.PausedReason), "no "+
 				"reason was given")),
 			Evidence: []Evidence{{Object: re.object, Field: "spec.paused", Observed: "true"}}}
