@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines/workload"
@@ -447,9 +448,9 @@ func probeLink(p *v1alpha1.EndpointProbe) Link {
 	return Link{State: Progressing, Reason: remedy.NotReported, Text: "probe " + p.Name + " has not run yet"}
 }
 
-func budgetLinks(budgets []Budget) []Link {
+func budgetLinks(all []Budget) []Link {
 	var links []Link
-	for _, b := range budgets {
+	for _, b := range all {
 		if len(b.Firing) > 0 {
 			links = append(links, Link{State: Degraded, Reason: remedy.AlertFiring, about: aboutSymptom,
 				Text: fmt.Sprintf("%s for %s%s: %s", phrase.Count(len(b.Firing), "firing alert"), b.SLI,
@@ -461,10 +462,11 @@ func budgetLinks(budgets []Budget) []Link {
 			links = append(links, Link{State: Degraded, Reason: remedy.BudgetSpent, about: aboutSymptom,
 				Text: "the error budget of " + b.SLI + " is spent" + on(b.Cluster),
 				Evidence: []Evidence{{Object: "Prometheus", Field: "error budget of " + b.SLI,
-					Observed: fmt.Sprintf("%.1f %% left", 100**b.Left)}}})
+					Observed: budgets.LeftText(b.Left)}}})
 		default:
 			links = append(links, Link{State: Healthy, Check: "the error budget of " + b.SLI + on(b.Cluster),
-				Text: fmt.Sprintf("%.1f %% of the error budget of %s is left%s", 100**b.Left, b.SLI, on(b.Cluster))})
+				Text: fmt.Sprintf("%s of the error budget of %s is left%s", phrase.Percent(*b.Left), b.SLI,
+					on(b.Cluster))})
 		}
 	}
 	return links

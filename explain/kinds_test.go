@@ -158,7 +158,7 @@ func TestOtherKinds(t *testing.T) {
 			in.rollout.Status.Waves[0].VerifiedAt, in.rollout.Status.Waves[0].Phase = nil, v1alpha1.WaveUpdating
 			in.rollout.Status.Pace = &v1alpha1.PaceStatus{At: agoPtr(time.Minute),
 				Reason:   v1alpha1.ReasonErrorBudgetSpent,
-				Evidence: "0.0 % of the error budget of available is left, and the pace is full from 50 % on"}
+				Evidence: "0 % of the error budget of available is left, and the pace is full from 50 % on"}
 			in.rollout.Status.Message = "no cluster is admitted: " + in.rollout.Status.Pace.Evidence
 			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonErrorBudgetSpent, in.rollout.Status.Message)
 		}, Waiting, v1alpha1.ReasonErrorBudgetSpent, "bellwether slo list"},
