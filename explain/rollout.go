@@ -193,8 +193,7 @@ func gateLink(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus, g v1alpha1.Ga
 		l.State, l.Reason = Failed, v1alpha1.ReasonGateFailed
 	case g.Name == v1alpha1.GateObservation:
 		l.State, l.Reason, l.Since = Waiting, v1alpha1.ReasonNotObserved, g.WaitingSince
-	case w.Phase == v1alpha1.WaveSkipped && !measures && g.WaitingSince != nil, // of clusters that joined later
-		w.Phase == v1alpha1.WaveGated && !measures:
+	case slices.Contains(rollouts.AwaitingApproval(r), rollouts.GateRef{Wave: w.Name, Gate: g.Name}):
 		l.State, l.Reason, l.Since = Waiting, v1alpha1.ReasonGated, g.WaitingSince
 	case w.Phase == v1alpha1.WaveVerifying && measures && reasonOfVerifying(w) == v1alpha1.ReasonNotObserved:
 		// There is nothing that the gate could judge.

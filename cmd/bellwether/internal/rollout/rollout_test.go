@@ -24,6 +24,12 @@ import (
 )
 
 func TestApprove(t *testing.T) {
+	joined := func(phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
+		r := clitest.Gated()
+		r.Status.Phase, r.Status.Waves[1].Phase = phase, v1alpha1.WaveSkipped
+		r.Status.Waves[1].Gates[0].WaitingSince = fixture.AgoPtr(time.Minute)
+		return r
+	}
 	approval := v1alpha1.Approval{Wave: "rest", Gate: "sre", By: "anna", Reason: "canary looks good",
 		At: metav1.NewTime(fixture.Noon)}
 	for name, test := range map[string]struct {
@@ -32,6 +38,10 @@ func TestApprove(t *testing.T) {
 		want []v1alpha1.Approval
 		err  string
 	}{
+		"of a cluster that joined after the success": {from: joined(v1alpha1.RolloutSucceeded),
+			want: []v1alpha1.Approval{approval}},
+		"of a cluster that joined while it goes on": {from: joined(v1alpha1.RolloutProgressing),
+			want: []v1alpha1.Approval{approval}},
 		"what is waited for": {from: clitest.Gated(), want: []v1alpha1.Approval{approval}},
 		"by name": {from: clitest.Gated(), args: []string{"--wave", "rest", "--gate", "sre"},
 			want: []v1alpha1.Approval{approval}},
@@ -92,16 +102,6 @@ func TestPauseResumeAbort(t *testing.T) {
 	}
 }
 
-func TestResumeOfAnAbortedRolloutFails(t *testing.T) {
-	aborted := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted)
-	aborted.Spec.Paused, aborted.Spec.Abort = true, &v1alpha1.RolloutAbort{Reason: "bad"}
-	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), aborted)
-	got := h.Run(t, "rollout", "resume", "echo")
-	if got.Code == exit.OK || !strings.Contains(got.Err, "rollout echo-2 has already ended (Aborted)") ||
-		!strings.Contains(got.Err, "rollout restart echo") {
-		t.Errorf("exit code %d: %s%s", got.Code, got.Out, got.Err)
-	}
-	if !h.Rollout(t, "echo-2").Spec.Paused {
 // TestSteeringAfterTheSuccess: a rollout that has succeeded admits clusters that join late, so that it can be paused,
 // aborted and let through windows, unless another one has begun.
 func TestSteeringAfterTheSuccess(t *testing.T) {
@@ -150,6 +150,16 @@ func TestSteeringAfterTheSuccess(t *testing.T) {
 	}
 }
 
+func TestResumeOfAnAbortedRolloutFails(t *testing.T) {
+	aborted := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted)
+	aborted.Spec.Paused, aborted.Spec.Abort = true, &v1alpha1.RolloutAbort{Reason: "bad"}
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), aborted)
+	got := h.Run(t, "rollout", "resume", "echo")
+	if got.Code == exit.OK || !strings.Contains(got.Err, "rollout echo-2 has already ended (Aborted)") ||
+		!strings.Contains(got.Err, "rollout restart echo") {
+		t.Errorf("exit code %d: %s%s", got.Code, got.Out, got.Err)
+	}
+	if !h.Rollout(t, "echo-2").Spec.Paused {
 		t.Error("the aborted rollout was changed")
 	}
 }

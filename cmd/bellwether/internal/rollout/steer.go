@@ -223,7 +223,7 @@ func retryFailed(r *v1alpha1.OperatorRollout) (string, error) {
 	switch {
 	case !r.MayAdmit():
 		return "", alreadyEnded(r)
-	case hasFailedGate(r) && r.Status.Clusters.Failed == 0:
+	case len(rollouts.FailedGates(r)) > 0 && r.Status.Clusters.Failed == 0:
 		r.Spec.Retries++
 		return fmt.Sprintf("Rollout %s: the wave whose gate failed soaks and is judged again.", r.Name), nil
 	case r.Status.Clusters.Failed == 0:
@@ -322,10 +322,14 @@ func approvalGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef { return roll
 // chooseGate returns the gate that the user means: one that is waited for now,
 // or, if it was named, any that is still to come.
 func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
-	if r.Status.Phase.Ended() && !joinersAwaitApproval(r) {
+	awaited := rollouts.AwaitingApproval(r)
+	if !r.IsRunning() && len(awaited) == 0 {
 		return rollouts.GateRef{}, alreadyEnded(r)
 	}
 	candidates := openGates(r)
+	if len(candidates) == 0 {
+		candidates = awaited // of clusters that joined later, for which the rollout does not wait
+	}
 	if wanted != (rollouts.GateRef{}) {
 		candidates = slices.DeleteFunc(approvalGates(r), func(g rollouts.GateRef) bool {
 			return wanted.Wave != "" && g.Wave != wanted.Wave || wanted.Gate != "" && g.Gate != wanted.Gate
@@ -343,13 +347,6 @@ func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.
 		return rollouts.GateRef{}, exit.Hintf("to approve a later gate now, set --wave and --gate",
 			"rollout %s does not wait for an approval", r.Name)
 	}
-}
-
-// joinersAwaitApproval tells whether a rollout has succeeded, and clusters that joined a skipped wave wait for an
-// approval.
-func joinersAwaitApproval(r *v1alpha1.OperatorRollout) bool {
-	return r.Status.Phase == v1alpha1.RolloutSucceeded && slices.ContainsFunc(r.Status.Waves,
-		func(w v1alpha1.WaveStatus) bool { return awaitsApproval(&w) })
 }
 
 func (a *app) completeWave(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
