@@ -92,6 +92,24 @@ func TestEveryPhaseIsShown(t *testing.T) {
 	}
 }
 
+// TestStoppedRolloutsAreMarked: the annotation shows every phase in which a rollout does not go on, other than by
+// success or because another one took over.
+func TestStoppedRolloutsAreMarked(t *testing.T) {
+	shown, err := os.ReadFile("out/bellwether-rollout.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`bellwether_rollout_phase\{[^}]*phase=~\\"([^"]*)\\"`).FindSubmatch(shown)
+	if found == nil {
+		t.Fatal("no annotation with phases of the rollout")
+	}
+	got := strings.Split(string(found[1]), "|")
+	want := []string{"Paused", "Halted", "Aborted", "RolledBack"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+}
+
 func roundTrip(t *testing.T, d dashboards.Dashboard) any {
 	t.Helper()
 	text, err := dashboards.JSON(d)

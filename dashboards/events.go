@@ -3,7 +3,13 @@
 
 package dashboards
 
-import "github.com/bellwether-dev/bellwether/alerts/series"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
 
 // waveStarts marks when the first cluster of each wave was admitted.
 func waveStarts() annotation {
@@ -22,10 +28,15 @@ func wavesVerified() annotation {
 	}
 }
 
+// stopped are the phases of a rollout that does not go on, other than by success or because another one took over.
+var stopped = []string{string(v1alpha1.RolloutPaused), string(v1alpha1.RolloutHalted), string(v1alpha1.RolloutAborted),
+	string(v1alpha1.RolloutRolledBack)}
+
 func halts() annotation {
 	return annotation{
 		name: "Rollout stopped", colour: "orange", tags: "operator_namespace,operator,phase",
-		expr: byOperator("max", of(series.RolloutPhase, `phase=~"Paused|Halted|Aborted"`), series.Phase),
+		expr: byOperator("max", of(series.RolloutPhase, fmt.Sprintf("phase=~%q", strings.Join(stopped, "|"))),
+			series.Phase),
 		text: "the rollout of " + legendOperator + " is {{phase}}",
 	}
 }

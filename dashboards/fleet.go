@@ -9,6 +9,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
+	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
@@ -86,7 +87,7 @@ func fleetBudgets() []panel {
 			description: "The budget of each operator's worst objective on its worst cluster. A line that falls " +
 				"steeply is an incident; one below 0 has broken its promise: click it to see which objective it is.",
 			queries: []query{{byOperator("min", of(series.SLOBudgetLeft)), legendOperator}},
-			levels:  lessIsBad(0, 0.25), link: link,
+			levels:  lessIsBad(0, budgets.LowBelow), link: link,
 		},
 		{
 			title: "Clusters with problems, by operator", draw: timeSeries, width: 12, height: 9, unit: units.Short,
@@ -114,7 +115,7 @@ func fleetBudgets() []panel {
 				{from: series.SLI, title: "SLI"},
 				{from: series.Cluster, title: "Cluster", link: to(UIDCluster, field(series.Cluster, "Cluster"))},
 				percent("B", "Target"), percent("C", "Achieved"),
-				{from: "A", title: "Budget left", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
+				{from: "A", title: "Budget left", unit: units.PercentUnit, levels: lessIsBad(0, budgets.LowBelow)},
 			},
 			sort: "Budget left",
 		},
@@ -226,7 +227,7 @@ func clusterTable() panel {
 			{from: "B", title: "Online", words: yesNo},
 			{from: "C", title: "Heartbeat", unit: units.Seconds, levels: moreIsBad(60, 300)},
 			{from: "D", title: "Ready operators"}, {from: "E", title: "Not ready", levels: anyIsBad()},
-			{from: "F", title: "Least budget", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
+			{from: "F", title: "Least budget", unit: units.PercentUnit, levels: lessIsBad(0, budgets.LowBelow)},
 			{from: series.Agent, title: "Agent"}, {from: series.Kubernetes, title: "Kubernetes"},
 			{from: series.OLM, title: "OLM"},
 		},

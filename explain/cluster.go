@@ -196,6 +196,7 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 				Observed: string(c.Status.Source.State)}}})
 	}
 	links = append(links, Refusals(c)...)
+	links = append(links, r.failureLinks()...)
 	explained := []string{v1alpha1.ReasonAgentOffline, v1alpha1.ReasonLeaseExpired, v1alpha1.ReasonAPIServerUnreachable,
 		v1alpha1.ReasonNeverJoined, v1alpha1.ReasonHibernating, v1alpha1.ReasonPowerUnknown}
 	for _, condition := range c.Status.Conditions {
@@ -206,7 +207,8 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 			links = append(links, r.versionSkew(condition)...)
 		case condition.Type == v1alpha1.ConditionStalled && condition.Status == metav1.ConditionTrue:
 			links = append(links, r.link(condition, Failed))
-		case condition.Type != v1alpha1.ConditionStalled && condition.Status != metav1.ConditionTrue &&
+		case v1alpha1.ConditionIsBadWhenTrue(condition.Type): // those that are True have links of their own
+		case condition.Status != metav1.ConditionTrue &&
 			!conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionStalled):
 			links = append(links, r.link(condition, Failed))
 		case condition.Type == v1alpha1.ConditionOLMAvailable:

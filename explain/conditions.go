@@ -88,8 +88,27 @@ func stateOf(reason string) State {
 }
 
 // summary is the link for Ready, Reconciling and Stalled together. ready is the
-// text, and the check, if the object is Ready.
+// text, and the check, if the object is Ready. Below it is whether the object can be reconciled.
 func (r reported) summary(ready, check string) Link {
+	l := r.readiness(ready, check)
+	l.Links = append(l.Links, r.failureLinks()...)
+	return l
+}
+
+// failureLinks say that the controller fails to reconcile the object: its other conditions are those of the last
+// success, and may not hold any more.
+func (r reported) failureLinks() []Link {
+	failing := conditions.Get(r.conditions, v1alpha1.ConditionReconcileFailing)
+	if failing.Status != metav1.ConditionTrue {
+		return nil
+	}
+	l := r.link(failing, Degraded)
+	l.Text = r.object + " cannot be reconciled: " + l.Text
+	l.stale = []Stale{{What: "the status of " + r.object, Why: "it cannot be reconciled", Since: l.Since}}
+	return []Link{l}
+}
+
+func (r reported) readiness(ready, check string) Link {
 	if l, old := r.outdated(); old {
 		return l
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
@@ -68,7 +67,7 @@ func freezeLink(c *v1alpha1.FleetCluster, f *v1alpha1.ClusterFreeze) Link {
 // heldBackLinks say which clusters of a rollout are not admitted now, why and until
 // when: only the named one, or all of them if the name is empty.
 func heldBackLinks(r *v1alpha1.OperatorRollout, cluster string) []Link {
-	if rollouts.IsStopped(r) {
+	if r.IsStopped() {
 		return nil
 	}
 	var links []Link

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines/workload"
@@ -180,7 +181,8 @@ func installLink(in InstallInput) Link {
 	if l.State != Healthy && l.Reason != remedy.StatusOutdated {
 		l.Text = versionOf(install) + " is installed; " + l.Text
 	}
-	l.Links = installDetails(in, r)
+	details := installDetails(in, r)
+	l.Links = append(l.Links, details...)
 	if what, lost := Lost(install); lost && l.Reason == v1alpha1.ReasonObjectsLost {
 		l.Text = versionOf(install) + " is installed; " + what // the remedy of the reason is printed too
 	}
@@ -192,7 +194,7 @@ func installLink(in InstallInput) Link {
 		l = asOfThen([]Link{l})[0]
 		l.Text = "as last reported: " + l.Text
 	case l.Reason == remedy.StatusOutdated:
-		l.Links = asOfThen(l.Links)
+		l.Links = append(r.failureLinks(), asOfThen(details)...)
 	}
 	if in.Downstream != nil { // read just now, so it is current whatever the agent reports
 		l.Links = append(l.Links, downstreamLinks(in)...)
@@ -233,7 +235,8 @@ func installDetails(in InstallInput, r reported) []Link {
 	}
 	for _, c := range in.Install.Status.Conditions {
 		switch c.Type {
-		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled:
+		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+			v1alpha1.ConditionReconcileFailing: // in the summary
 		case v1alpha1.ConditionDrifted:
 			links = append(links, driftLink(r, c))
 		case v1alpha1.ConditionStorageMigrated:
@@ -280,7 +283,7 @@ func isPending(install *v1alpha1.OperatorInstall, r *v1alpha1.OperatorRollout) b
 	case a == nil, install.DeletionTimestamp != nil, !hasSucceeded(install), len(install.Status.Path) > 0,
 		install.Status.ObservedRevision < a.Revision:
 		return true
-	case r != nil && r.Name == planned && r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded:
+	case r != nil && r.Name == planned && r.IsStopped():
 		return false // it admits nobody any more
 	}
 	return planned != "" && planned != a.Rollout
@@ -445,9 +448,9 @@ func probeLink(p *v1alpha1.EndpointProbe) Link {
 	return Link{State: Progressing, Reason: remedy.NotReported, Text: "probe " + p.Name + " has not run yet"}
 }
 
-func budgetLinks(budgets []Budget) []Link {
+func budgetLinks(all []Budget) []Link {
 	var links []Link
-	for _, b := range budgets {
+	for _, b := range all {
 		if len(b.Firing) > 0 {
 			links = append(links, Link{State: Degraded, Reason: remedy.AlertFiring, about: aboutSymptom,
 				Text: fmt.Sprintf("%s for %s%s: %s", phrase.Count(len(b.Firing), "firing alert"), b.SLI,
@@ -459,10 +462,11 @@ func budgetLinks(budgets []Budget) []Link {
 			links = append(links, Link{State: Degraded, Reason: remedy.BudgetSpent, about: aboutSymptom,
 				Text: "the error budget of " + b.SLI + " is spent" + on(b.Cluster),
 				Evidence: []Evidence{{Object: "Prometheus", Field: "error budget of " + b.SLI,
-					Observed: fmt.Sprintf("%.1f %% left", 100**b.Left)}}})
+					Observed: budgets.LeftText(b.Left)}}})
 		default:
 			links = append(links, Link{State: Healthy, Check: "the error budget of " + b.SLI + on(b.Cluster),
-				Text: fmt.Sprintf("%.1f %% of the error budget of %s is left%s", 100**b.Left, b.SLI, on(b.Cluster))})
+				Text: fmt.Sprintf("%s of the error budget of %s is left%s", phrase.Percent(*b.Left), b.SLI,
+					on(b.Cluster))})
 		}
 	}
 	return links

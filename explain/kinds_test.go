@@ -151,12 +151,14 @@ func TestOtherKinds(t *testing.T) {
 			in.rollout.Status.Phase = v1alpha1.RolloutPaused
 			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonPaused, "paused")
 		}, Waiting, v1alpha1.ReasonPaused, "incident 4711"},
+		"rollout paused after its success": {func(in *fleetInput) { in.rollout.Spec.Paused = true }, Healthy, "",
+			"rollout echo-2 is paused: clusters that join later are not admitted"},
 		"rollout without error budget": {func(in *fleetInput) {
 			in.rollout.Status.Phase = v1alpha1.RolloutProgressing
 			in.rollout.Status.Waves[0].VerifiedAt, in.rollout.Status.Waves[0].Phase = nil, v1alpha1.WaveUpdating
 			in.rollout.Status.Pace = &v1alpha1.PaceStatus{At: agoPtr(time.Minute),
 				Reason:   v1alpha1.ReasonErrorBudgetSpent,
-				Evidence: "0.0 % of the error budget of available is left, and the pace is full from 50 % on"}
+				Evidence: "0 % of the error budget of available is left, and the pace is full from 50 % on"}
 			in.rollout.Status.Message = "no cluster is admitted: " + in.rollout.Status.Pace.Evidence
 			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonErrorBudgetSpent, in.rollout.Status.Message)
 		}, Waiting, v1alpha1.ReasonErrorBudgetSpent, "bellwether slo list"},
@@ -221,6 +223,40 @@ func TestOtherKinds(t *testing.T) {
 			golden(t, strings.ReplaceAll(name, " ", "-"), e)
 			checkInvariants(t, e)
 		})
+	}
+}
+
+// TestReconcileFailing: an object of any kind that its controller fails to reconcile is not said to be healthy, since
+// its other conditions are those of the last success.
+func TestReconcileFailing(t *testing.T) {
+	failing := func(to *[]metav1.Condition) {
+		set(to, v1alpha1.ConditionReconcileFailing, true, v1alpha1.ReasonReconcileError, "webhook denied it")
+	}
+	const text = " cannot be reconciled: webhook denied it"
+	for kind, test := range map[string]struct {
+		change func(*fleetInput)
+		want   string
+	}{
+		"cluster": {func(in *fleetInput) { failing(&in.cluster.Status.Conditions) }, "FleetCluster prod-1"},
+		"rollout": {func(in *fleetInput) { failing(&in.rollout.Status.Conditions) }, "OperatorRollout fleet/echo-2"},
+		"operator": {func(in *fleetInput) { failing(&in.operator.Status.Conditions) },
+			"ManagedOperator fleet/echo"},
+		"catalog":    {func(in *fleetInput) { failing(&in.catalog.Status.Conditions) }, "OperatorCatalog fleet/main"},
+		"objectives": {func(in *fleetInput) { failing(&in.slo.Status.Conditions) }, "OperatorSLO fleet/echo"},
+	} {
+		in := healthyFleet()
+		test.change(&in)
+		e := in.explain(kind)
+		if e.State != Degraded || e.Reason != v1alpha1.ReasonReconcileError || e.Cause.Text != test.want+text ||
+			len(e.Remedies) == 0 || len(e.Stale) != 1 {
+			t.Errorf("%s: %s %s %+v, stale %v, want Degraded %s %q", kind, e.State, e.Reason, e.Cause, e.Stale,
+				v1alpha1.ReasonReconcileError, test.want+text)
+		}
+	}
+	in := healthyInstall()
+	failing(&in.Install.Status.Conditions)
+	if e := Install(in); e.State != Degraded || e.Reason != v1alpha1.ReasonReconcileError {
+		t.Errorf("an install: %s %s (%s)", e.State, e.Reason, e.Summary)
 	}
 }
 

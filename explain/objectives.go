@@ -90,7 +90,8 @@ func sloLink(s *v1alpha1.OperatorSLO) Link {
 	l := r.summary("the objectives are in force", "the objectives are in force")
 	for _, c := range s.Status.Conditions {
 		switch c.Type {
-		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled:
+		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+			v1alpha1.ConditionReconcileFailing: // in the summary
 			continue
 		}
 		if c.Status == metav1.ConditionTrue {

@@ -81,7 +81,7 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 	l := re.summary(name, "the rollout has succeeded")
 	switch {
 	case r.Spec.Paused && !r.Status.Phase.Ended():
-		l = Link{State: Waiting, Reason: v1alpha1.ReasonPaused, Since: l.Since, stale: l.stale,
+		l = Link{State: Waiting, Reason: v1alpha1.ReasonPaused, Since: l.Since, stale: l.stale, Links: l.Links,
 			Text: fmt.Sprintf("rollout %s is paused: %s", r.Name, cmp.Or(phrase.OneLine(r.Spec.PausedReason), "no "+
 				"reason was given")),
 			Evidence: []Evidence{{Object: re.object, Field: "spec.paused", Observed: "true"}}}
@@ -95,6 +95,11 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 	}
 	if r.Spec.Rollback != nil {
 		l.Text += "; it " + phrase.OneLine(rollouts.RollbackText(r))
+	}
+	if r.Spec.Paused && r.Status.Phase == v1alpha1.RolloutSucceeded && r.MayAdmit() {
+		text := fmt.Sprintf("rollout %s is paused: clusters that join later are not admitted", r.Name)
+		l.Links = append(l.Links, Link{Text: text,
+			Evidence: []Evidence{{Object: re.object, Field: "spec.paused", Observed: "true"}}})
 	}
 	if r.Spec.Blocked != "" {
 		l.Links = append(l.Links, Link{State: Degraded, Reason: v1alpha1.ReasonVersionBlocked, about: aboutRollingOut,
@@ -121,7 +126,7 @@ func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus
 		phrase.Part(w.Succeeded, w.Total-w.Removed, "cluster"), rollouts.FinishedText(r.Spec.Release)),
 		Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "status.waves[" + w.Name + "]",
 			Observed: string(w.Phase)}}}
-	if rollouts.IsStopped(r) {
+	if r.IsStopped() {
 		return l
 	}
 	switch w.Phase {
@@ -188,8 +193,7 @@ func gateLink(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus, g v1alpha1.Ga
 		l.State, l.Reason = Failed, v1alpha1.ReasonGateFailed
 	case g.Name == v1alpha1.GateObservation:
 		l.State, l.Reason, l.Since = Waiting, v1alpha1.ReasonNotObserved, g.WaitingSince
-	case w.Phase == v1alpha1.WaveSkipped && !measures && g.WaitingSince != nil, // of clusters that joined later
-		w.Phase == v1alpha1.WaveGated && !measures:
+	case slices.Contains(rollouts.AwaitingApproval(r), rollouts.GateRef{Wave: w.Name, Gate: g.Name}):
 		l.State, l.Reason, l.Since = Waiting, v1alpha1.ReasonGated, g.WaitingSince
 	case w.Phase == v1alpha1.WaveVerifying && measures && reasonOfVerifying(w) == v1alpha1.ReasonNotObserved:
 		// There is nothing that the gate could judge.
@@ -276,7 +280,7 @@ func memberLinks(in RolloutInput, members []Member) []Link {
 	var links []Link
 	for _, m := range members {
 		state, open := states[rollouts.Class(m.State)]
-		if rollouts.IsStopped(in.Rollout) {
+		if in.Rollout.IsStopped() {
 			state = ""
 		}
 		l := Link{State: state, Reason: cmp.Or(m.Reason, v1alpha1.ReasonProgressing), Since: m.Since,

@@ -12,11 +12,7 @@ import (
 )
 
 // ending tells whether the rollout admits nothing any more, ever.
-func (p *pass) ending() bool {
-	phase := p.prior.Phase
-	return p.in.Rollout.Spec.Abort != nil || phase == v1alpha1.RolloutAborted ||
-		phase == v1alpha1.RolloutSuperseded || phase == v1alpha1.RolloutRolledBack
-}
+func (p *pass) ending() bool { return !p.in.Rollout.MayAdmit() }
 
 // stopped tells whether nothing may be admitted now.
 func (p *pass) stopped() bool {

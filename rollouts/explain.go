@@ -63,6 +63,12 @@ func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 	if p.unmet != "" {
 		text += "; nobody else is admitted: " + p.unmet
 	}
+	switch spec := p.in.Rollout.Spec; {
+	case spec.Abort != nil:
+		text += "; aborted since, and nobody else is admitted" + colon(abortReason(spec))
+	case spec.Paused:
+		text += "; paused, and nobody else is admitted" + colon(spec.PausedReason)
+	}
 	return phrase.Truncate(text, maxMessage)
 }
 

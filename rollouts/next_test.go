@@ -537,6 +537,26 @@ func TestNext(t *testing.T) {
 			want: "Succeeded, one Verified, two Verified, batch c: 2 of 4 clusters updated, 1 in progress, 1 joined " +
 				"late and wait for their turn",
 		},
+		"paused after the end": {
+			given: func(f *fixture) {
+				f.verified()
+				f.ro.Status.Waves[1].VerifiedAt = ago(0)
+				f.ro.Status.Phase = v1alpha1.RolloutSucceeded
+				f.ro.Spec.Paused, f.ro.Spec.PausedReason = true, "incident"
+			},
+			want: "Succeeded, one Verified, two Verified: 2 of 4 clusters updated, 2 joined late and wait for their " +
+				"turn; paused, and nobody else is admitted: incident",
+		},
+		"aborted after the end": {
+			given: func(f *fixture) {
+				f.verified()
+				f.ro.Status.Waves[1].VerifiedAt = ago(0)
+				f.ro.Status.Phase = v1alpha1.RolloutSucceeded
+				f.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "it loses data"}
+			},
+			want: "Succeeded, one Verified, two Verified: 2 of 4 clusters updated, 2 joined late and wait for their " +
+				"turn; aborted since, and nobody else is admitted: it loses data",
+		},
 		"a cluster that left is removed and holds its slot until its install is gone": {
 			given: func(f *fixture) {
 				f.wave(0).MaxConcurrency = number(1)

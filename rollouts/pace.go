@@ -87,11 +87,12 @@ func paceBy(spec *v1alpha1.ErrorBudgetPace, a Answer) *v1alpha1.PaceStatus {
 	}
 	pace.Value = strconv.FormatFloat(left, 'f', 4, 64)
 	pace.Percent = pacePercent(left, *spec.FullAbovePercent)
-	text := "%.1f %% of the error budget of %s is left"
+	text := "%s of the error budget of %s is left"
 	if left < 0 {
-		text = "the error budget is overspent by %.1f %% for %s"
+		text = "the error budget is overspent by %s for %s"
 	}
-	pace.Evidence = phrase.Truncate(fmt.Sprintf(text+", and the pace is full from %d %% on", math.Abs(left)*100, sli,
+	pace.Evidence = phrase.Truncate(fmt.Sprintf(text+", and the pace is full from %d %% on",
+		phrase.Percent(math.Abs(left)), sli,
 		*spec.FullAbovePercent), maxPaceText)
 	if pace.Percent == 0 {
 		pace.Reason = v1alpha1.ReasonErrorBudgetSpent

@@ -66,7 +66,7 @@ func TestErrorBudgetPace(t *testing.T) {
 			results: budgets(ofSLI("available", 0.25), ofSLI("panic", 0.9)), percent: 50, admitted: 4,
 			reason: "Progressing",
 			message: "wave one: 0 of 10 clusters updated, 4 in progress; slowed down to 50 % of the full " +
-				"pace: 25.0 % of the error budget of available is left" + full,
+				"pace: 25 % of the error budget of available is left" + full,
 		},
 		"nearly nothing": {
 			results: budgets(ofSLI("available", 0.001), ofSLI("panic", 0.9)), percent: 1, admitted: 1,
@@ -76,18 +76,18 @@ func TestErrorBudgetPace(t *testing.T) {
 		},
 		"nothing": {
 			results: budgets(ofSLI("available", 0), ofSLI("panic", 0.9)), reason: "ErrorBudgetSpent",
-			message: none + "0.0 % of the error budget of available is left" + full,
+			message: none + "0 % of the error budget of available is left" + full,
 		},
 		"less than nothing": {
 			results: budgets(ofSLI("available", 1), ofSLI("panic", -3)), reason: "ErrorBudgetSpent",
-			message: none + "the error budget is overspent by 300.0 % for panic" + full,
+			message: none + "the error budget is overspent by 300 % for panic" + full,
 		},
 		"another threshold": {
 			pace:    v1alpha1.ErrorBudgetPace{FullAbovePercent: new(int32(100))},
 			results: budgets(ofSLI("available", 0.5), ofSLI("panic", 0.9)), percent: 50, admitted: 4,
 			reason: "Progressing",
 			message: "wave one: 0 of 10 clusters updated, 4 in progress; slowed down to 50 % of the full " +
-				"pace: 50.0 % of the error budget of available is left, and the pace is full from 100 % " +
+				"pace: 50 % of the error budget of available is left, and the pace is full from 100 % " +
 				"on",
 		},
 		"one objective counts": {

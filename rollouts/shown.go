@@ -21,9 +21,9 @@ func ShownPhase(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) string {
 	isTouched := w.Succeeded+w.Failed+w.InProgress > 0
 	switch {
 	case w.Phase == v1alpha1.WaveVerified || w.Phase == v1alpha1.WaveSkipped:
-	case IsStopped(r) && isTouched:
+	case r.IsStopped() && isTouched:
 		return ShownStopped
-	case IsStopped(r):
+	case r.IsStopped():
 		return ShownNotStarted
 	case w.Phase == v1alpha1.WaveUpdating && !isTouched:
 		return string(v1alpha1.WaveWaiting)
@@ -35,9 +35,4 @@ func ShownPhase(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) string {
 // belong to.
 func MovedText(clusters, from, to string) string {
 	return fmt.Sprintf("the labels of %s select wave %s now; in this rollout wave %s still applies", clusters, to, from)
-}
-
-// IsStopped tells whether a rollout ended without success: what its waves were doing is over.
-func IsStopped(r *v1alpha1.OperatorRollout) bool {
-	return r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded
 }

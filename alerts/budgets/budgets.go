@@ -3,8 +3,7 @@
 
 // Package budgets says how much is left of error budgets: it queries what the
 // rules of SLOs recorded in a Prometheus, and which of their alerts fire. It has
-// no client, clock or logger, reads nothing of the hub, and does not say how
-// budgets are shown.
+// the words for what is left, no client, clock or logger, and reads nothing of the hub.
 package budgets
 
 import (

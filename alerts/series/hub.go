@@ -58,7 +58,7 @@ const SeveralVersions = "several versions"
 
 // Series that the hub exports. Only the leader does.
 const (
-	// FleetClusters counts clusters by State: online, offline, hibernating, never_joined.
+	// FleetClusters counts clusters by State: online, offline, hibernating, never_joined, revoked.
 	FleetClusters = "bellwether_fleet_clusters"
 	// ClusterOnline is 1 if a Cluster's agent is alive, else 0. A cluster that is silent
 	// because it hibernates has none.

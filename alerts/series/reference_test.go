@@ -72,9 +72,9 @@ rules:
 The hub serves these in the same way. Only the leader does.
 
 %s
-- ` + "`state`" + ` of the fleet's clusters is online, offline or never_joined; of an operator's selected, updated, ready or offline; of a
-  rollout's and a wave's pending, in_progress, succeeded, failed, deferred or removed; of a cluster's installs ready or not_ready;
-  of a change event Sending, Sent, Waiting, Refused, GivenUp or Unknown.
+- ` + "`state`" + ` of the fleet's clusters is online, offline, hibernating, never_joined, or revoked where the agent's access to the hub was revoked; of an
+  operator's selected, updated, ready or offline; of a rollout's and a wave's pending, in_progress, succeeded, failed, deferred or removed;
+  of a cluster's installs ready or not_ready; of a change event Sending, Sent, Waiting, Refused, GivenUp or Unknown.
 - ` + "`from`" + ` is the version that most of the clusters ran that the rollout admitted and that are on no later rollout, "several versions" if
   none was run by more than half, and empty if nothing ran there before. ` + "`kind`" + ` is rollout, rollback or automatic rollback. ` + "`wave`" + ` of
   ` + "`bellwether_rollout_change_start_timestamp_seconds`" + ` is the current one, and ` + "`approved_by`" + ` the user name of who approved a wave last.

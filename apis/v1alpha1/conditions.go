@@ -95,6 +95,18 @@ const (
 	ConditionBudgetsExcluded = "BudgetsExcluded"
 )
 
+// ConditionIsBadWhenTrue tells whether a condition of this type says while it is True that something is wrong or held
+// up. A condition of any other type but Reconciling is as it should be while it is True.
+func ConditionIsBadWhenTrue(conditionType string) bool {
+	switch conditionType {
+	case ConditionStalled, ConditionReconcileFailing, ConditionHibernating, ConditionBlockedVersionInUse,
+		ConditionVersionHeld, ConditionOutsideAccess, ConditionDrifted:
+		return true
+	default:
+		return false
+	}
+}
+
 // Condition reasons. Each is a state that a person can act on.
 const (
 	// ReasonSucceeded says that all is as asked.

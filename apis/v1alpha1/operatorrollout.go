@@ -281,12 +281,6 @@ const (
 	RolloutRolledBack RolloutPhase = "RolledBack"
 )
 
-// Ended tells whether a rollout in this phase admits nothing more, other than
-// late joiners of a rollout that succeeded.
-func (p RolloutPhase) Ended() bool {
-	return p == RolloutSucceeded || p == RolloutAborted || p == RolloutSuperseded || p == RolloutRolledBack
-}
-
 // WavePhase is where a wave stands.
 //
 // +kubebuilder:validation:Enum=Waiting;Gated;Updating;Soaking;Verifying;Verified;Skipped

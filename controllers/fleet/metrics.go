@@ -43,7 +43,8 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	states := map[string]int{"online": 0, "offline": 0, "never_joined": 0, stateHibernating: 0}
+	states := map[string]int{"online": 0, "offline": 0, "never_joined": 0, stateHibernating: 0,
+		"revoked": 0}
 	for i := range clusters.Items {
 		c := &clusters.Items[i]
 		state := stateOf(c)
@@ -109,6 +110,8 @@ func stateOf(c *v1alpha1.FleetCluster) string {
 		return stateHibernating
 	case online.Reason == v1alpha1.ReasonLeaseExpired:
 		return "offline"
+	case online.Reason == v1alpha1.ReasonAccessRevoked:
+		return "revoked"
 	default:
 		return "never_joined"
 	}

@@ -77,7 +77,7 @@ func (r *Reconciler) observeDependencies(ctx context.Context, o *v1alpha1.Manage
 // observeChanges finds in the cache what other operators change. It is what the
 // choice of clusters rests on; their admission rests on a look past the cache.
 func (r *Reconciler) observeChanges(ctx context.Context, in *rollouts.Input) (holds.Changes, error) {
-	if phase := in.Rollout.Status.Phase; r.MaxChanges <= 0 || in.Newer || phase == v1alpha1.RolloutAborted {
+	if r.MaxChanges <= 0 || in.Newer || !in.Rollout.MayAdmit() {
 		return nil, nil
 	}
 	var all v1alpha1.OperatorRolloutList
@@ -171,13 +171,13 @@ func (r *Reconciler) waitingForBatch(ctx context.Context, obj client.Object) []r
 // holds clusters back concerns.
 func (r *Reconciler) open(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.requests(ctx, func(ro *v1alpha1.OperatorRollout) bool {
-		return ro.Status.Phase != v1alpha1.RolloutAborted && ro.Status.Phase != v1alpha1.RolloutSuperseded
+		return ro.MayAdmit()
 	})
 }
 
 // ofOperator are the rollouts of a ManagedOperator, whose labels or spec have changed.
 func (r *Reconciler) ofOperator(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.requests(ctx, func(ro *v1alpha1.OperatorRollout) bool {
-		return ro.Spec.Operator.Name == obj.GetName() && !ro.Status.Phase.Ended()
+		return ro.Spec.Operator.Name == obj.GetName() && ro.MayAdmit()
 	}, client.InNamespace(obj.GetNamespace()))
 }

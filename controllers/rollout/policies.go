@@ -21,8 +21,7 @@ import (
 func (r *Reconciler) boundBy(ctx context.Context, obj client.Object) []reconcile.Request {
 	changed := obj.(*v1alpha1.RolloutPolicy)
 	return r.requests(ctx, func(ro *v1alpha1.OperatorRollout) bool {
-		if p := ro.Status.Phase; p == v1alpha1.RolloutAborted || p == v1alpha1.RolloutSuperseded ||
-			p == v1alpha1.RolloutRolledBack {
+		if !ro.MayAdmit() {
 			return false
 		}
 		for _, a := range ro.Status.Policies {

@@ -158,8 +158,7 @@ func (r *Reconciler) concernedByInstall(ctx context.Context, obj client.Object) 
 // member of.
 func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.requests(ctx, func(ro *v1alpha1.OperatorRollout) bool {
-		if p := ro.Status.Phase; p == v1alpha1.RolloutAborted || p == v1alpha1.RolloutSuperseded ||
-			p == v1alpha1.RolloutRolledBack {
+		if !ro.MayAdmit() {
 			return false
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&ro.Spec.ClusterSelector)

@@ -119,7 +119,7 @@ func stripCSV(object any) (any, error) {
 	slim.Status.Phase, slim.Status.Reason, slim.Status.Message = csv.Status.Phase, csv.Status.Reason, csv.Status.Message
 	slim.Status.LastTransitionTime = csv.Status.LastTransitionTime
 	for _, r := range csv.Status.RequirementStatus {
-		if unmet(r) {
+		if plan.IsUnmet(r) {
 			slim.Status.RequirementStatus = append(slim.Status.RequirementStatus,
 				operatorsv1alpha1.RequirementStatus{Kind: r.Kind, Name: r.Name, Status: r.Status, Message: r.Message})
 		}

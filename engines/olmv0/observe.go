@@ -358,9 +358,9 @@ func (r *reader) addCSV(live *operatorsv1alpha1.ClusterServiceVersion) {
 		Reason:  string(live.Status.Reason),
 		Message: live.Status.Message, Replaces: live.Spec.Replaces, Created: live.CreationTimestamp.Time,
 		Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours,
-		Missing: requirements(live, unmet),
+		Missing: requirements(live, plan.IsUnmet),
 		Lost: requirements(live, func(r operatorsv1alpha1.RequirementStatus) bool {
-			return unmet(r) && brings(live, r)
+			return plan.IsUnmet(r) && brings(live, r)
 		}),
 	}
 	if live.Status.LastTransitionTime != nil {
@@ -390,14 +390,6 @@ func brings(csv *operatorsv1alpha1.ClusterServiceVersion, r operatorsv1alpha1.Re
 		func(crd operatorsv1alpha1.CRDDescription) bool {
 			return r.Kind == kindDefinition && r.Name == crd.Name
 		})
-}
-
-func unmet(r operatorsv1alpha1.RequirementStatus) bool {
-	switch r.Status {
-	case operatorsv1alpha1.RequirementStatusReasonPresent, operatorsv1alpha1.DependentStatusReasonSatisfied:
-		return false
-	}
-	return true
 }
 
 // componentLabel is the one that OLM puts on everything that belongs to a

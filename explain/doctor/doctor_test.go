@@ -105,6 +105,11 @@ func paging(c ...metav1.Condition) v1alpha1.PagingPolicy {
 }
 
 // TestHealthyInstallation: nothing is found, and each check is named.
+// unreconciled is what the hub reports of an object that it fails to reconcile.
+func unreconciled() metav1.Condition {
+	return condition(v1alpha1.ConditionReconcileFailing, true, v1alpha1.ReasonReconcileError, "webhook denied it")
+}
+
 func TestHealthyInstallation(t *testing.T) {
 	t.Parallel()
 	got := doctor.Examine(healthy())
@@ -248,6 +253,20 @@ func TestFindings(t *testing.T) {
 			in.Objectives[0] = objective(condition(v1alpha1.ConditionRulesLoaded, false, v1alpha1.ReasonRulesMissing,
 				"Prometheus has none of the rules"))
 		}, finding{doctor.Warning, doctor.CheckAlerts, "OperatorSLO fleet/echo: Prometheus has none of the rules", ""}},
+		"a cluster that the hub cannot reconcile": {func(in *doctor.Observation) {
+			in.Clusters[0].Status.Conditions = append(in.Clusters[0].Status.Conditions, unreconciled())
+		}, finding{doctor.Warning, doctor.CheckAgents, "FleetCluster prod-1 cannot be reconciled: webhook denied it",
+			""}},
+		"a catalog that the hub cannot reconcile": {func(in *doctor.Observation) {
+			in.Catalogs[0].Status.Conditions = append(in.Catalogs[0].Status.Conditions, unreconciled())
+		}, finding{doctor.Warning, doctor.CheckCatalogs,
+			"OperatorCatalog fleet/main cannot be reconciled: webhook denied it", ""}},
+		"objectives that the hub cannot reconcile": {func(in *doctor.Observation) {
+			in.Objectives[0].Status.Conditions = append(in.Objectives[0].Status.Conditions, unreconciled())
+		}, finding{doctor.Warning, doctor.CheckAlerts, "OperatorSLO fleet/echo: webhook denied it", ""}},
+		"a policy that the hub cannot reconcile": {func(in *doctor.Observation) {
+			in.Paging[0].Status.Conditions = append(in.Paging[0].Status.Conditions, unreconciled())
+		}, finding{doctor.Warning, doctor.CheckAlerts, "PagingPolicy fleet/sre: webhook denied it", ""}},
 		"a policy that pages nobody": {func(in *doctor.Observation) {
 			in.Paging[0] = paging(condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonSecretUnavailable,
 				"no Secret key"))

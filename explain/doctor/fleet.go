@@ -117,8 +117,12 @@ func judgeCatalogs(in Observation) []Finding {
 			continue // a block is a decision of a person, and none of the installation's troubles
 		}
 		name := c.Namespace + "/" + c.Name
+		text := "catalog " + name + " cannot be used: " + e.Cause.Text
+		if e.Reason == v1alpha1.ReasonReconcileError { // what was read before stays in use
+			text = e.Cause.Text
+		}
 		troubles = append(troubles, trouble{reason: e.Reason, name: name, severity: severity, check: CheckCatalogs,
-			text: "catalog " + name + " cannot be used: " + e.Cause.Text, remedies: e.Remedies})
+			text: text, remedies: e.Remedies})
 	}
 	return together(troubles, "catalogs", "OperatorCatalog", in.Program)
 }
@@ -128,6 +132,7 @@ func judgeObjectives(in Observation) []Finding {
 	var troubles []trouble
 	for i := range in.Objectives {
 		s := &in.Objectives[i]
+		troubles = append(troubles, failures(s.Status.Conditions, "OperatorSLO", s.Namespace, s.Name, in.Program)...)
 		c := conditions.Get(s.Status.Conditions, v1alpha1.ConditionRulesLoaded)
 		if c.Status != metav1.ConditionFalse && c.Status != metav1.ConditionUnknown {
 			continue
@@ -142,6 +147,7 @@ func judgePaging(in Observation) []Finding {
 	var troubles []trouble
 	for i := range in.Paging {
 		p := &in.Paging[i]
+		troubles = append(troubles, failures(p.Status.Conditions, "PagingPolicy", p.Namespace, p.Name, in.Program)...)
 		c := conditions.Get(p.Status.Conditions, v1alpha1.ConditionReady)
 		if c.Status != metav1.ConditionFalse || conditions.IsTrue(p.Status.Conditions, v1alpha1.ConditionReconciling) {
 			continue
@@ -184,7 +190,15 @@ func judgeAlertmanager(in Observation) []Finding {
 	return []Finding{f}
 }
 
-// reportedTrouble is a condition that is not True.
+// failures say that the hub fails to reconcile an object.
+func failures(all []metav1.Condition, kind, namespace, name, program string) []trouble {
+	if c := conditions.Get(all, v1alpha1.ConditionReconcileFailing); c.Status == metav1.ConditionTrue {
+		return []trouble{reportedTrouble(c, kind, namespace, name, program)}
+	}
+	return nil
+}
+
+// reportedTrouble is a condition that is not as it should be.
 func reportedTrouble(c metav1.Condition, kind, namespace, name, program string) trouble {
 	key := namespace + "/" + name
 	t := trouble{reason: c.Reason, name: key, severity: Warning, check: CheckAlerts,

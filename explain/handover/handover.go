@@ -26,12 +26,8 @@ const (
 	Kind       = "Handover"
 )
 
-// LowBudget is the part of an error budget below which it is reported as open, and
-// LostBudget the part that has to be lost in the shift to be reported.
-const (
-	LowBudget  = 0.2
-	LostBudget = 0.01
-)
+// LostBudget is the part of an error budget that has to be lost in the shift to be reported.
+const LostBudget = 0.01
 
 // Read is what was read of one kind.
 type Read[T any] struct {
@@ -67,7 +63,7 @@ type Input struct {
 	Incidents Read[incidents.Incident]
 	// Gaps are times in which it is not known which alerts fired.
 	Gaps []incidents.Gap
-	// Low are the objectives with less than LowBudget left, and Lost those that lost
+	// Low are the objectives with less than budgets.ReportBelow left, and Lost those that lost
 	// LostBudget in the shift.
 	Low, Lost Read[budgets.Spending]
 

@@ -268,22 +268,9 @@ func lowBudget(b budgets.Spending) string {
 // time, where there is some.
 func leftTwice(b budgets.Spending) string {
 	if b.Left == nil || b.LeftExcluding == nil || *b.Left == *b.LeftExcluding {
-		return left(b.Left)
+		return budgets.LeftText(b.Left)
 	}
-	return fmt.Sprintf("%s (%s without excluded time)", left(b.Left), left(b.LeftExcluding))
-}
-
-// left says how much is left of a budget.
-func left(part *float64) string {
-	switch {
-	case part == nil:
-		return "nobody knows what is left"
-	case *part > 0:
-		return percent(*part) + " left"
-	case *part < 0:
-		return "overspent by " + percent(-*part)
-	}
-	return "spent"
+	return fmt.Sprintf("%s (%s without excluded time)", budgets.LeftText(b.Left), budgets.LeftText(b.LeftExcluding))
 }
 
 // onClusters names the worst cluster.
@@ -296,16 +283,7 @@ func onClusters(b budgets.Spending) string {
 
 func lostBudget(b budgets.Spending) string {
 	return fmt.Sprintf("%s/%s, SLI %s: lost %s of its budget, %s, on %s", b.Namespace, b.Operator, escape(b.SLI),
-		percent(*b.Lost), leftTwice(b), onClusters(b))
-}
-
-// percent rounds towards zero, so that what is not spent is not shown as such: less
-// than 1 % has a digit more.
-func percent(part float64) string {
-	if p := part * 100; p > -1 && p < 1 {
-		return fmt.Sprintf("%.1f %%", p)
-	}
-	return fmt.Sprintf("%d %%", int(part*100))
+		phrase.Percent(*b.Lost), leftTwice(b), onClusters(b))
 }
 
 func (r Report) silence(s ReportedSilence) string {

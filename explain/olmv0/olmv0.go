@@ -172,7 +172,7 @@ func (o Objects) csv() explain.Link {
 		l.Text += fmt.Sprintf(" (%s): %s", cmp.Or(string(c.Status.Reason), "no reason"),
 			phrase.OneLine(c.Status.Message))
 		for _, r := range c.Status.RequirementStatus {
-			if r.Status != operatorsv1alpha1.RequirementStatusReasonPresent {
+			if plan.IsUnmet(r) {
 				text := fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, phrase.OneLine(r.Message))
 				l.Links = append(l.Links, explain.Link{State: explain.Failed, Reason: v1alpha1.ReasonRequirementsNotMet,
 					Text: text, Evidence: evidence("ClusterServiceVersion", c, "status.requirementStatus", text)})

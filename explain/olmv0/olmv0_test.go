@@ -174,6 +174,7 @@ func TestLinks(t *testing.T) {
 					RequirementStatus: []operatorsv1alpha1.RequirementStatus{
 						{Kind: "ServiceAccount", Name: "echo", Status: "NotPresent", Message: "does not exist"},
 						{Kind: "CustomResourceDefinition", Name: "echoes.example.com", Status: "Present"},
+						{Kind: "APIService", Name: "v1.echo.example.com", Status: "Satisfied"},
 					}}
 			},
 			want: []finding{

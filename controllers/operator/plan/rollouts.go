@@ -63,7 +63,7 @@ func (p *pass) hasSameSelector() bool {
 }
 
 func isRunning(r *v1alpha1.OperatorRollout) bool {
-	return r != nil && !r.Status.Phase.Ended() && r.Spec.Abort == nil
+	return r != nil && r.IsRunning()
 }
 
 // isUnobserved tells whether a rollout waits for a person, because nothing was observed of a wave.

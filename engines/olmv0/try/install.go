@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
 // install approves OLM's plan for a bundle, and waits until OLM says that the bundle is
@@ -191,8 +193,7 @@ func csvMessage(csv *operatorsv1alpha1.ClusterServiceVersion) string {
 		out += fmt.Sprintf(" (%s): %s", csv.Status.Reason, csv.Status.Message)
 	}
 	for _, r := range csv.Status.RequirementStatus {
-		if r.Status == operatorsv1alpha1.RequirementStatusReasonPresent || csv.Status.Phase ==
-			operatorsv1alpha1.CSVPhaseSucceeded {
+		if !plan.IsUnmet(r) || csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
 			continue
 		}
 		out += fmt.Sprintf("; %s %s is %s", r.Kind, r.Name, r.Status)

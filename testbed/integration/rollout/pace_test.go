@@ -27,7 +27,7 @@ func TestErrorBudgetPace(t *testing.T) {
 	second := f.start(2, strategy)
 	f.reaches(second, v1alpha1.RolloutProgressing, "ErrorBudgetUnknown", "server error: 503 Service Unavailable")
 	prometheus.state.Store("spent")
-	f.reaches(second, v1alpha1.RolloutProgressing, "ErrorBudgetSpent", "0.0 % of the error budget of available is left")
+	f.reaches(second, v1alpha1.RolloutProgressing, "ErrorBudgetSpent", "0 % of the error budget of available is left")
 	if admitted := f.recorder.admittedBy(second.Name); len(admitted) > 0 {
 		t.Errorf("%v are admitted although no budget is left", admitted)
 	}

@@ -117,7 +117,7 @@ func (a *app) readPrometheus(ctx context.Context, o *handoverOptions, in *handov
 		return ""
 	}
 	failed := a.note(a.readIncidents(ctx, p, in), &in.Incidents.Unknown)
-	in.Low.Items, err = budgets.Low(ctx, p, in.Namespace, in.Now, handover.LowBudget)
+	in.Low.Items, err = budgets.Low(ctx, p, in.Namespace, in.Now, budgets.ReportBelow)
 	failed = a.note(command.BudgetError(ctx, err, p.Address), &in.Low.Unknown) || failed
 	in.Lost.Items, err = budgets.Lost(ctx, p, in.Namespace, in.To, in.To.Sub(in.From), handover.LostBudget)
 	failed = a.note(command.BudgetError(ctx, err, p.Address), &in.Lost.Unknown) || failed

@@ -38,7 +38,7 @@ func writeHeldBack(out *strings.Builder, in RolloutInput, s term.Style) {
 		!r.Status.Phase.Ended() {
 		out.WriteString("\n" + s.Lines(term.Warn, "warning: "+ended))
 	}
-	if len(r.Status.HeldBack) == 0 || r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded {
+	if len(r.Status.HeldBack) == 0 || r.IsStopped() {
 		return
 	}
 	fmt.Fprintf(out, "\n%s\n", s.Paint(term.Strong, "not admitted now"))

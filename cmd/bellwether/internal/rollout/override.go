@@ -72,28 +72,13 @@ func isMeasured(r *v1alpha1.OperatorRollout, wave, gate string) bool {
 	return slices.Contains(measuredGates(r), rollouts.GateRef{Wave: wave, Gate: gate})
 }
 
-// stoppedBy lists the measured gates that failed, or that hold their wave back
-// without a verdict.
-func stoppedBy(r *v1alpha1.OperatorRollout) []rollouts.GateRef {
-	var all []rollouts.GateRef
-	for _, w := range r.Status.Waves {
-		for _, g := range w.Gates {
-			holds := g.Verdict == v1alpha1.GateFailed || g.Verdict == v1alpha1.GateWaiting && g.WaitingSince != nil
-			if holds && isMeasured(r, w.Name, g.Name) {
-				all = append(all, rollouts.GateRef{Wave: w.Name, Gate: g.Name})
-			}
-		}
-	}
-	return all
-}
-
 // chooseOverride returns the gate that the user means: one that holds the rollout
 // back now, or any that was named.
 func chooseOverride(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
-	if r.Status.Phase.Ended() {
+	if !r.IsRunning() {
 		return rollouts.GateRef{}, alreadyEnded(r)
 	}
-	candidates := stoppedBy(r)
+	candidates := rollouts.StoppedBy(r)
 	if wanted != (rollouts.GateRef{}) {
 		candidates = slices.DeleteFunc(measuredGates(r), func(g rollouts.GateRef) bool {
 			return wanted.Wave != "" && g.Wave != wanted.Wave || wanted.Gate != "" && g.Gate != wanted.Gate
@@ -122,21 +107,13 @@ func flagsOf(gates []rollouts.GateRef) []string {
 	return names
 }
 
-// hasFailedGate tells whether a gate of the rollout failed.
-func hasFailedGate(r *v1alpha1.OperatorRollout) bool {
-	return slices.ContainsFunc(r.Status.Waves, func(w v1alpha1.WaveStatus) bool {
-		return slices.ContainsFunc(w.Gates,
-			func(g v1alpha1.GateStatus) bool { return g.Verdict == v1alpha1.GateFailed })
-	})
-}
-
 // writeGates shows the evidence of the gates that measure waves now, and how to
 // override those that hold the rollout back.
 func writeGates(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	for i := range r.Status.Waves {
 		w := &r.Status.Waves[i]
-		if w.Phase != v1alpha1.WaveSoaking && w.Phase != v1alpha1.WaveVerifying || rollouts.IsStopped(r) {
+		if w.Phase != v1alpha1.WaveSoaking && w.Phase != v1alpha1.WaveVerifying || r.IsStopped() {
 			continue
 		}
 		t := &term.Table{Header: []string{"GATE", "VERDICT", "VALUE", "THRESHOLD", "SAMPLES", "WINDOW", "MEASURED",
@@ -152,7 +129,7 @@ func writeGates(out *strings.Builder, in RolloutInput, s term.Style) {
 			fmt.Fprintf(out, "\n%s\n%s", s.Paint(term.Strong, "gates of wave "+w.Name), t.Render(s))
 		}
 	}
-	if stopped := stoppedBy(r); len(stopped) > 0 && !r.Status.Phase.Ended() {
+	if stopped := rollouts.StoppedBy(r); len(stopped) > 0 && !r.Status.Phase.Ended() {
 		out.WriteString(s.Command(term.Warn, "override gate "+stopped[0].Gate+" with:",
 			fmt.Sprintf("%s rollout override %s -n %s --wave %s --gate %s --reason \"…\"", s.ProgramName(), r.Name,
 				r.Namespace, stopped[0].Wave, stopped[0].Gate)))

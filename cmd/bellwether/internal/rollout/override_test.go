@@ -79,6 +79,23 @@ func TestOverride(t *testing.T) {
 	})
 }
 
+// TestGateOfAVerifiedWave: a wave that is verified is not judged again, whatever became of its gates.
+func TestGateOfAVerifiedWave(t *testing.T) {
+	r := verifying(v1alpha1.GateStatus{Verdict: v1alpha1.GateFailed}, v1alpha1.GateStatus{Verdict: v1alpha1.GatePassed})
+	r.Status.Waves[0].Phase, r.Status.Waves[0].VerifiedAt = v1alpha1.WaveVerified, fixture.AgoPtr(time.Minute)
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), r)
+	for command, want := range map[string]string{"retry": "no cluster of rollout echo-2 has failed",
+		"override": "no gate of rollout echo-2 failed or waits for data"} {
+		args := []string{"rollout", command, "echo"}
+		if command == "override" {
+			args = append(args, "--reason", "known noise")
+		}
+		if got := h.Run(t, args...); got.Code == exit.OK || !strings.Contains(got.Err, want) {
+			t.Errorf("%s: exit code %d: %s%s", command, got.Code, got.Out, got.Err)
+		}
+	}
+}
+
 func TestRetryAfterAFailedGate(t *testing.T) {
 	r := verifying(v1alpha1.GateStatus{Verdict: v1alpha1.GateFailed}, v1alpha1.GateStatus{Verdict: v1alpha1.GatePassed})
 	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), r)

@@ -68,9 +68,10 @@ func Rollout(in RolloutInput, s term.Style) string {
 
 // writeApprovals says how to approve what is waited for.
 func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
+	awaited := rollouts.AwaitingApproval(in.Rollout)
 	for i := range in.Rollout.Status.Waves {
 		w := &in.Rollout.Status.Waves[i]
-		if !awaitsApproval(w) || in.Rollout.Status.Phase.Ended() && !joinersAwaitApproval(in.Rollout) {
+		if !slices.ContainsFunc(awaited, func(g rollouts.GateRef) bool { return g.Wave == w.Name }) {
 			continue
 		}
 		name := ""
@@ -81,13 +82,6 @@ func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
 			fmt.Sprintf("%s rollout approve %s -n %s%s --reason \"…\"", s.ProgramName(), in.Rollout.Name,
 				in.Rollout.Namespace, name)))
 	}
-}
-
-// awaitsApproval tells whether clusters of a wave wait for an approval: all of them, or those that joined a skipped
-// one.
-func awaitsApproval(w *v1alpha1.WaveStatus) bool {
-	return w.Phase == v1alpha1.WaveGated || w.Phase == v1alpha1.WaveSkipped && slices.ContainsFunc(w.Gates,
-		func(g v1alpha1.GateStatus) bool { return g.Approval && g.WaitingSince != nil })
 }
 
 func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {

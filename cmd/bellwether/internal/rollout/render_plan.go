@@ -229,23 +229,32 @@ func planNotes(in PlanInput) []string {
 
 // deferredNotes name the members that are not reached at first.
 func deferredNotes(in PlanInput, members map[string]bool) []string {
-	var notes, offline, paused []string
+	var notes, offline, unreachable, paused []string
 	for i := range in.Clusters {
 		c := &in.Clusters[i]
 		switch {
 		case !members[c.Name]:
 		case rollouts.PausedReason(c) != "":
 			paused = append(paused, c.Name)
-		case !term.Online(c):
-			offline = append(offline, c.Name)
+		default:
+			switch rollouts.ObserveCluster(c).OfflineReason {
+			case v1alpha1.ReasonAgentOffline:
+				offline = append(offline, c.Name)
+			case v1alpha1.ReasonAPIServerUnreachable:
+				unreachable = append(unreachable, c.Name)
+			}
 		}
 	}
+	does := "be deferred and catch up later"
+	if in.Strategy.Offline == v1alpha1.OfflineFail {
+		does = "count as failed"
+	}
 	if len(offline) > 0 {
-		does := "be deferred and catch up later"
-		if in.Strategy.Offline == v1alpha1.OfflineFail {
-			does = "count as failed"
-		}
 		notes = append(notes, fmt.Sprintf("Offline clusters would %s: %s.", does, memberList(offline, false)))
+	}
+	if len(unreachable) > 0 {
+		notes = append(notes, fmt.Sprintf("Clusters whose API server does not answer their agent would %s: %s.", does,
+			memberList(unreachable, false)))
 	}
 	if len(paused) > 0 {
 		notes = append(notes, fmt.Sprintf("Paused clusters would be deferred: %s.", memberList(paused, false)))

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
@@ -47,6 +50,32 @@ func TestRenderPlan(t *testing.T) {
 			}
 			fixture.Golden(t, "plan-"+name, Plan(in, term.Style{}, false))
 		})
+	}
+}
+
+// TestPlanDefersUnreachable: a cluster is deferred by the planner also where only its API server is down.
+func TestPlanDefersUnreachable(t *testing.T) {
+	clusters := fixture.FleetOfFour()
+	for i := range clusters[1].Status.Conditions {
+		if c := &clusters[1].Status.Conditions[i]; c.Type == v1alpha1.ConditionAPIServerReachable {
+			c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonAPIServerUnreachable
+		}
+	}
+	clusters[2].Spec.Paused = true
+	members := map[string]bool{}
+	for i := range clusters {
+		members[clusters[i].Name] = true
+	}
+	for offline, does := range map[v1alpha1.OfflinePolicy]string{
+		v1alpha1.OfflineDefer: "be deferred and catch up later", v1alpha1.OfflineFail: "count as failed",
+	} {
+		want := []string{"Offline clusters would " + does + ": prod-3.",
+			"Clusters whose API server does not answer their agent would " + does + ": prod-1.",
+			"Paused clusters would be deferred: prod-2."}
+		in := PlanInput{Clusters: clusters, Strategy: v1alpha1.RolloutStrategy{Offline: offline}}
+		if diff := cmp.Diff(want, deferredNotes(in, members)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", offline, diff)
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func isNewest(ctx context.Context, h *hub.Client, r *v1alpha1.OperatorRollout) e
 		return err
 	}
 	if len(list) > 0 && list[0].Name != r.Name {
-		return exit.Hintf("roll the newest one back with `rollout rollback "+list[0].Name+"`",
+		return exit.Hintf("the newest one is "+list[0].Name,
 			"rollout %s is not the newest one of %s", r.Name, r.Spec.Operator.Name)
 	}
 	return nil

@@ -24,6 +24,12 @@ import (
 )
 
 func TestApprove(t *testing.T) {
+	joined := func(phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
+		r := clitest.Gated()
+		r.Status.Phase, r.Status.Waves[1].Phase = phase, v1alpha1.WaveSkipped
+		r.Status.Waves[1].Gates[0].WaitingSince = fixture.AgoPtr(time.Minute)
+		return r
+	}
 	approval := v1alpha1.Approval{Wave: "rest", Gate: "sre", By: "anna", Reason: "canary looks good",
 		At: metav1.NewTime(fixture.Noon)}
 	for name, test := range map[string]struct {
@@ -32,6 +38,10 @@ func TestApprove(t *testing.T) {
 		want []v1alpha1.Approval
 		err  string
 	}{
+		"of a cluster that joined after the success": {from: joined(v1alpha1.RolloutSucceeded),
+			want: []v1alpha1.Approval{approval}},
+		"of a cluster that joined while it goes on": {from: joined(v1alpha1.RolloutProgressing),
+			want: []v1alpha1.Approval{approval}},
 		"what is waited for": {from: clitest.Gated(), want: []v1alpha1.Approval{approval}},
 		"by name": {from: clitest.Gated(), args: []string{"--wave", "rest", "--gate", "sre"},
 			want: []v1alpha1.Approval{approval}},
@@ -89,6 +99,54 @@ func TestPauseResumeAbort(t *testing.T) {
 		if spec.Paused != step.paused || spec.PausedReason != step.reason || !cmp.Equal(spec.Abort, step.abort) {
 			t.Errorf("%v: paused %t (%q), abort %v", step.args, spec.Paused, spec.PausedReason, spec.Abort)
 		}
+	}
+}
+
+// TestSteeringAfterTheSuccess: a rollout that has succeeded admits clusters that join late, so that it can be paused,
+// aborted and let through windows, unless another one has begun.
+func TestSteeringAfterTheSuccess(t *testing.T) {
+	type steered struct {
+		Paused   bool
+		Abort    *v1alpha1.RolloutAbort
+		Override bool
+	}
+	for name, test := range map[string]struct {
+		args []string
+		set  func(*v1alpha1.OperatorRollout)
+		want steered
+		out  string
+	}{
+		"pause": {args: []string{"pause", "echo-2", "--reason", "incident"}, want: steered{Paused: true},
+			out: "Rollout echo-2 is paused. It has succeeded; clusters that join later, or were deferred, are not " +
+				"admitted."},
+		"resume": {args: []string{"resume", "echo-2"},
+			set: func(r *v1alpha1.OperatorRollout) { r.Spec.Paused = true }, out: "Rollout echo-2 is resumed."},
+		"abort": {args: []string{"abort", "echo-2", "--reason", "bad release"},
+			want: steered{Abort: &v1alpha1.RolloutAbort{Reason: "bad release"}},
+			out: "Rollout echo-2 is aborted. It has succeeded; clusters that join later, or were deferred, are not " +
+				"admitted."},
+		"override-windows": {args: []string{"override-windows", "echo-2", "--reason", "CVE"},
+			want: steered{Override: true}, out: "Rollout echo-2 ignores ChangeWindows, as anna decided."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			succeeded := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded)
+			if test.set != nil {
+				test.set(succeeded)
+			}
+			h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), succeeded)
+			got := h.Run(t, append([]string{"rollout"}, test.args...)...)
+			spec := h.Rollout(t, "echo-2").Spec
+			is := steered{Paused: spec.Paused, Abort: spec.Abort, Override: spec.WindowOverride != nil}
+			if diff := cmp.Diff(test.want, is); diff != "" || got.Code != exit.OK || got.Out != test.out+"\n" {
+				t.Errorf("exit code %d, (-want +got):\n%s\n%s%s", got.Code, diff, got.Out, got.Err)
+			}
+			newer := clitest.NewHub(clitest.Operator("echo", "1.1.0"), succeeded,
+				clitest.Rollout("echo", "echo-3", 3, v1alpha1.RolloutProgressing))
+			got = newer.Run(t, append([]string{"rollout"}, test.args...)...)
+			if got.Code == exit.OK || !strings.Contains(got.Err, "rollout echo-2 is not the newest one of echo") {
+				t.Errorf("with a newer one: exit code %d: %s%s", got.Code, got.Out, got.Err)
+			}
+		})
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func writeSoaks(out *strings.Builder, in RolloutInput, s term.Style) {
 	for i := range in.Rollout.Status.Waves {
 		w := &in.Rollout.Status.Waves[i]
-		if w.Phase != v1alpha1.WaveSoaking || rollouts.IsStopped(in.Rollout) {
+		if w.Phase != v1alpha1.WaveSoaking || in.Rollout.IsStopped() {
 			continue
 		}
 		out.WriteString("\n" + s.Lines(term.Strong, fmt.Sprintf("wave %s soaks: %s", w.Name, soakNote(in, w).Text)))
@@ -89,7 +89,7 @@ func soakChanges(before, after RolloutInput) []string {
 			return
 		}
 		for _, w := range in.Rollout.Status.Waves {
-			if w.Phase != v1alpha1.WaveSoaking || rollouts.IsStopped(in.Rollout) {
+			if w.Phase != v1alpha1.WaveSoaking || in.Rollout.IsStopped() {
 				continue
 			}
 			for _, m := range soaking(in, w.Name) {

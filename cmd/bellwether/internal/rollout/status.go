@@ -196,22 +196,15 @@ func judge(r *v1alpha1.OperatorRollout) standing {
 
 // isUnobserved tells whether a wave waits for a person because none of its clusters was observed.
 func isUnobserved(r *v1alpha1.OperatorRollout) bool {
-	return slices.ContainsFunc(stoppedBy(r),
+	return slices.ContainsFunc(rollouts.StoppedBy(r),
 		func(g rollouts.GateRef) bool { return g.Gate == v1alpha1.GateObservation })
 }
 
 // openGates lists the approvals that the current wave waits for.
 func openGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef {
-	var open []rollouts.GateRef
-	for _, w := range r.Status.Waves {
-		if w.Phase != v1alpha1.WaveGated {
-			continue
-		}
-		for _, g := range w.Gates {
-			if !isMeasured(r, w.Name, g.Name) && !g.IsPassed() {
-				open = append(open, rollouts.GateRef{Wave: w.Name, Gate: g.Name})
-			}
-		}
-	}
-	return open
+	return slices.DeleteFunc(rollouts.AwaitingApproval(r), func(g rollouts.GateRef) bool {
+		return !slices.ContainsFunc(r.Status.Waves, func(w v1alpha1.WaveStatus) bool {
+			return w.Name == g.Wave && w.Phase == v1alpha1.WaveGated
+		})
+	})
 }

@@ -37,6 +37,11 @@ func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do ch
 	if err != nil {
 		return err
 	}
+	if r.Status.Phase == v1alpha1.RolloutSucceeded { // it admits nothing any more once a newer one has begun
+		if err := isNewest(ctx, h, r); err != nil {
+			return err
+		}
+	}
 	if confirm != nil {
 		tried := r.DeepCopy()
 		done, err := do(tried)
@@ -122,11 +127,11 @@ func (a *app) rolloutPauseCommand() *cobra.Command {
 		example: "  bellwether rollout pause echo --reason \"incident 4711\"",
 		do: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
-				if r.Status.Phase.Ended() {
+				if !r.MayAdmit() {
 					return "", alreadyEnded(r)
 				}
 				r.Spec.Paused, r.Spec.PausedReason = true, reason
-				return fmt.Sprintf("Rollout %s is paused. Clusters that were admitted finish the upgrade.", r.Name), nil
+				return fmt.Sprintf("Rollout %s is paused. %s", r.Name, whatStops(r)), nil
 			}, nil
 		},
 	})
@@ -138,7 +143,7 @@ func (a *app) rolloutResumeCommand() *cobra.Command {
 		example: "  bellwether rollout resume echo",
 		do: func(context.Context, *hub.Client, string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
-				if r.Status.Phase.Ended() || r.Spec.Abort != nil {
+				if !r.MayAdmit() {
 					return "", alreadyEnded(r)
 				}
 				if !r.Spec.Paused {
@@ -159,17 +164,23 @@ func (a *app) rolloutAbortCommand() *cobra.Command {
 			"upgrade. All other clusters keep their version.",
 		do: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
-				if r.Status.Phase.Ended() {
+				if !r.MayAdmit() {
 					return "", alreadyEnded(r)
 				}
-				if r.Spec.Abort == nil {
-					r.Spec.Abort = &v1alpha1.RolloutAbort{Reason: reason}
-				}
-				return fmt.Sprintf("Rollout %s is aborted. Clusters that were admitted finish the upgrade.", r.Name),
-					nil
+				r.Spec.Abort = &v1alpha1.RolloutAbort{Reason: reason}
+				return fmt.Sprintf("Rollout %s is aborted. %s", r.Name, whatStops(r)), nil
 			}, nil
 		},
 	})
+}
+
+// whatStops says what a rollout that is paused or aborted does not do any more. One that has succeeded has updated all
+// of its clusters, and would only admit those that join later.
+func whatStops(r *v1alpha1.OperatorRollout) string {
+	if r.Status.Phase == v1alpha1.RolloutSucceeded {
+		return "It has succeeded; clusters that join later, or were deferred, are not admitted."
+	}
+	return "Clusters that were admitted finish the upgrade."
 }
 
 // alreadyEnded says how a rollout ended. One that was just aborted may not say so
@@ -209,12 +220,10 @@ func (a *app) rolloutRetryCommand() *cobra.Command {
 }
 
 func retryFailed(r *v1alpha1.OperatorRollout) (string, error) {
-	phase := r.Status.Phase
 	switch {
-	case r.Spec.Abort != nil, phase == v1alpha1.RolloutAborted, phase == v1alpha1.RolloutSuperseded,
-		phase == v1alpha1.RolloutRolledBack:
+	case !r.MayAdmit():
 		return "", alreadyEnded(r)
-	case hasFailedGate(r) && r.Status.Clusters.Failed == 0:
+	case len(rollouts.FailedGates(r)) > 0 && r.Status.Clusters.Failed == 0:
 		r.Spec.Retries++
 		return fmt.Sprintf("Rollout %s: the wave whose gate failed soaks and is judged again.", r.Name), nil
 	case r.Status.Clusters.Failed == 0:
@@ -313,10 +322,14 @@ func approvalGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef { return roll
 // chooseGate returns the gate that the user means: one that is waited for now,
 // or, if it was named, any that is still to come.
 func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
-	if r.Status.Phase.Ended() && !joinersAwaitApproval(r) {
+	awaited := rollouts.AwaitingApproval(r)
+	if !r.IsRunning() && len(awaited) == 0 {
 		return rollouts.GateRef{}, alreadyEnded(r)
 	}
 	candidates := openGates(r)
+	if len(candidates) == 0 {
+		candidates = awaited // of clusters that joined later, for which the rollout does not wait
+	}
 	if wanted != (rollouts.GateRef{}) {
 		candidates = slices.DeleteFunc(approvalGates(r), func(g rollouts.GateRef) bool {
 			return wanted.Wave != "" && g.Wave != wanted.Wave || wanted.Gate != "" && g.Gate != wanted.Gate
@@ -334,13 +347,6 @@ func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.
 		return rollouts.GateRef{}, exit.Hintf("to approve a later gate now, set --wave and --gate",
 			"rollout %s does not wait for an approval", r.Name)
 	}
-}
-
-// joinersAwaitApproval tells whether a rollout has succeeded, and clusters that joined a skipped wave wait for an
-// approval.
-func joinersAwaitApproval(r *v1alpha1.OperatorRollout) bool {
-	return r.Status.Phase == v1alpha1.RolloutSucceeded && slices.ContainsFunc(r.Status.Waves,
-		func(w v1alpha1.WaveStatus) bool { return awaitsApproval(&w) })
 }
 
 func (a *app) completeWave(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

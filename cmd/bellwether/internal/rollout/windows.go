@@ -32,7 +32,7 @@ func (a *app) rolloutOverrideWindowsCommand() *cobra.Command {
 				return nil, err
 			}
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
-				if r.Status.Phase.Ended() {
+				if !r.MayAdmit() {
 					return "", alreadyEnded(r)
 				}
 				if r.Spec.WindowOverride == nil {

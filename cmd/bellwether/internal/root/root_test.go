@@ -55,7 +55,7 @@ func TestOutputs(t *testing.T) {
 
 func TestErrorsSayWhatToDo(t *testing.T) {
 	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"),
-		clitest.Rollout("echo", "echo-1", 1, v1alpha1.RolloutSucceeded),
+		clitest.Rollout("echo", "echo-1", 1, v1alpha1.RolloutSuperseded),
 		clitest.Cluster("prod-1", nil))
 	for name, test := range map[string]struct {
 		args []string
@@ -87,7 +87,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			"Error: no reason given\nHint:  set --reason, which is stored in the rollout\n"},
 		"ended": {
 			[]string{"rollout", "pause", "echo"},
-			"Error: rollout echo-1 has already ended (Succeeded)\nHint:  start another one with `rollout " +
+			"Error: rollout echo-1 has already ended (Superseded)\nHint:  start another one with `rollout " +
 				"restart echo`, or change the ManagedOperator\n",
 		},
 		"bad selector": {[]string{"fleet", "list", "-l", "a=b=c"}, "Hint:  use the form env=prod,region!=eu\n"},

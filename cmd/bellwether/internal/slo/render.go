@@ -90,35 +90,23 @@ func objectiveCells(b budgets.Budget) []term.Cell {
 	return []term.Cell{{Text: b.SLI}, {Text: b.Target + " %"}, {Text: term.OrDash(b.Period)}, leftCell(b), burnCell(b)}
 }
 
-// Below these parts of a budget it deserves a look.
-const fewLeft = 0.25
-
 // leftCell has what would be left without excluded time in parentheses, where there is some.
 func leftCell(b budgets.Budget) term.Cell {
 	if b.Left == nil {
 		return term.Cell{Text: "no data", Tone: term.Warn}
 	}
-	text := percent(*b.Left)
+	text := phrase.Percent(*b.Left)
 	if hasExcluded(b) {
-		text += " (" + percent(*b.LeftExcluding) + ")"
+		text += " (" + phrase.Percent(*b.LeftExcluding) + ")"
 	}
 	switch {
 	case *b.Left <= 0:
 		return term.Cell{Text: text, Tone: term.Bad}
-	case *b.Left < fewLeft:
+	case *b.Left < budgets.LowBelow:
 		return term.Cell{Text: text, Tone: term.Warn}
 	default:
 		return term.Cell{Text: text, Tone: term.Good}
 	}
-}
-
-// percent rounds down, so that 100 % is all of it.
-func percent(part float64) string {
-	percent := 100 * part
-	if percent > 90 && percent < 100 {
-		return fmt.Sprintf("%.1f %%", math.Floor(10*percent)/10)
-	}
-	return fmt.Sprintf("%.0f %%", math.Floor(percent))
 }
 
 func hasExcluded(b budgets.Budget) bool {

@@ -45,17 +45,17 @@ func WriteConditions(out *strings.Builder, conditions []metav1.Condition, now ti
 
 func conditionTone(c metav1.Condition) Tone {
 	good := metav1.ConditionTrue
-	if c.Type == v1alpha1.ConditionStalled {
+	if v1alpha1.ConditionIsBadWhenTrue(c.Type) {
 		good = metav1.ConditionFalse
 	}
 	switch {
 	case c.Type == v1alpha1.ConditionReconciling:
 		return Plain
-	case c.Type == v1alpha1.ConditionBlockedVersionInUse:
+	case c.Reason == v1alpha1.ReasonPowerUnknown: // that a cluster hibernates is not believed, nor that it runs
 		return Warn
 	case c.Status == good:
 		return Good
-	case c.Type == v1alpha1.ConditionStalled:
+	case c.Type == v1alpha1.ConditionStalled, c.Type == v1alpha1.ConditionReconcileFailing:
 		return Bad
 	default:
 		return Warn
@@ -161,11 +161,6 @@ func Headline(conditions []metav1.Condition) string {
 		}
 	}
 	return ""
-}
-
-// Online reports whether a cluster's agent renews its Lease.
-func Online(c *v1alpha1.FleetCluster) bool {
-	return c != nil && meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
 }
 
 // OnlineCell says whether a cluster's agent reports.
