@@ -23,7 +23,7 @@ func TestTools(t *testing.T) {
 				{os.Getenv("GOLANGCI_LINT"), "config", "verify", "--config", ".golangci.yml", "--schema",
 					os.Getenv("GOLANGCI_SCHEMA")},
 			} {
-				cmd := exec.CommandContext(t.Context(), args[0], args[1:]...) //nolint:gosec // of the Makefile
+				cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 				cmd.Dir = dir
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Errorf("%v: %v\n%s", args, err, out)
