@@ -84,9 +84,8 @@ type File struct {
 
 // Migration says what changed for repositories in a version of a convention.
 type Migration struct {
-	To string `json:"to"`
-	// Notes tell users what changed; they are in the message of the commit.
-	Notes []string `json:"notes,omitempty"`
+	To    string   `json:"to"`
+	Notes []string `json:"notes,omitempty"` // tell users what changed; they are in the message of the commit
 	// Rename gives files new paths, and keeps what users wrote in them.
 	Rename map[string]string `json:"rename,omitempty"`
 	// RenameParameters gives parameters new names.

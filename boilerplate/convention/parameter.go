@@ -28,12 +28,10 @@ type Parameter struct {
 	Name        string `json:"name"`
 	Type        string `json:"type"`
 	Description string `json:"description"`
-	// Default is the value where the repository has none. Without it the parameter is required.
-	Default any `json:"default,omitempty"`
-	// Enum are the values that are permitted; of a list, those of its items.
-	Enum []string `json:"enum,omitempty"`
-	// Pattern is what a string, or each item of a list, has to match as a whole.
-	Pattern string `json:"pattern,omitempty"`
+
+	Default any      `json:"default,omitempty"` // where the repository has no value; without it, one is required
+	Enum    []string `json:"enum,omitempty"`    // the values that are permitted; of a list, those of its items
+	Pattern string   `json:"pattern,omitempty"` // what a string, or each item of a list, matches as a whole
 }
 
 var parameterForm = regexp.MustCompile(`^[a-z][A-Za-z0-9]{0,62}$`)

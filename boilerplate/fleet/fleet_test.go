@@ -412,7 +412,7 @@ func TestLocalClones(t *testing.T) {
 		for _, hook := range []string{"pre-push", "pre-commit", "post-checkout", "pre-receive", "update",
 			"post-receive", "post-update", "reference-transaction", "commit-msg"} {
 			put(t, hooks, hook, "#!/bin/sh\ntouch "+marker+"\n")
-			if err := os.Chmod(filepath.Join(hooks, hook), 0o700); err != nil { //nolint:gosec // a program
+			if err := os.Chmod(filepath.Join(hooks, hook), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}

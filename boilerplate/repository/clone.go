@@ -32,7 +32,7 @@ func OpenClone(ctx context.Context, dir, url, branch string) (*Clone, error) {
 			return nil, err
 		}
 		line, _, _ := strings.Cut(out, "\tHEAD")
-		ok := false
+		var ok bool
 		if c.Branch, ok = strings.CutPrefix(line, "ref: refs/heads/"); !ok {
 			return nil, fmt.Errorf("%s has no default branch: name one", url)
 		}

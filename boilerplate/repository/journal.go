@@ -24,12 +24,9 @@ const JournalFile = subscription.Folder + "/update.yaml"
 
 // Journal is an update in progress.
 type Journal struct {
-	// Message is that of the commit; empty for an update that makes none.
-	Message string `yaml:"message,omitempty"`
-	// Applied says that all files are written, and that conflicts are being resolved in some of them.
-	Applied bool `yaml:"applied,omitempty"`
-	// Changes are in flow style, which keeps each byte of a text.
-	Changes []update.Change `yaml:"changes,flow"`
+	Message string          `yaml:"message,omitempty"` // that of the commit; empty for an update that makes none
+	Applied bool            `yaml:"applied,omitempty"` // all files are written, and conflicts are being resolved
+	Changes []update.Change `yaml:"changes,flow"`      // in flow style, which keeps each byte of a text
 }
 
 // ErrChanged says that a file was changed since an update began.

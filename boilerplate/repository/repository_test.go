@@ -213,7 +213,7 @@ func TestCommit(t *testing.T) {
 	for _, hook := range []string{"pre-commit", "commit-msg", "post-commit"} {
 		name := filepath.Join(dir, ".git", "hooks", hook)
 		put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch "+filepath.Join(dir, "hook-ran")+"\nexit 1\n")
-		if err := os.Chmod(name, 0o755); err != nil { //nolint:gosec // a program
+		if err := os.Chmod(name, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -367,10 +367,10 @@ func TestReadOnly(t *testing.T) {
 	changes := planned(t, tree)
 	if os.Getuid() == 0 {
 		put(t, dir, subscription.Folder, "")
-	} else if err := os.Chmod(dir, 0o500); err != nil { //nolint:gosec // that is the test
+	} else if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) //nolint:gosec // so that it can be removed
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	if _, err := tree.Begin(changes, ""); err == nil {
 		t.Fatal("an update begins")
 	}

@@ -17,9 +17,8 @@ type Lock struct {
 	Header      `yaml:",inline"`
 	Conventions []Locked       `yaml:"conventions"`
 	Parameters  map[string]any `yaml:"parameters,omitempty"`
-	Files       []LockedFile   `yaml:"files"` // sorted by their paths
-	// Excepted are paths that conventions bring, and that an exception has kept from being rendered.
-	Excepted []string `yaml:"excepted,omitempty"`
+	Files       []LockedFile   `yaml:"files"`              // sorted by their paths
+	Excepted    []string       `yaml:"excepted,omitempty"` // paths that an exception has kept from being rendered
 }
 
 // Locked is a convention that was rendered.

@@ -76,8 +76,7 @@ type Exception struct {
 	Region  string `json:"region,omitempty" yaml:"region,omitempty"`
 	Reason  string `json:"reason"           yaml:"reason"`
 	Expires string `json:"expires"          yaml:"expires"`
-	// Line is where it is in the file.
-	Line int `json:"-" yaml:"-"`
+	Line    int    `json:"-"                yaml:"-"` // where it is in the file
 }
 
 // Expired reports whether the exception no longer holds: it does until the end of its last day in UTC.

@@ -27,9 +27,7 @@ import (
 type File struct {
 	Text       string
 	Executable bool
-	// Obstacle says what is at the path or on the way to it, where that is no file: a symbolic link, a folder, a
-	// submodule.
-	Obstacle string
+	Obstacle   string // what is at the path, or on the way to it, if that is no file: a symbolic link, a submodule
 }
 
 // Merge merges two versions of a text of a path with their common ancestor. It reports whether the result has the

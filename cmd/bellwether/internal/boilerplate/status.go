@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bellwether-dev/bellwether/boilerplate/run"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/phrase"
@@ -46,11 +45,6 @@ func (a *app) status(ctx context.Context, f *flags, _ []string) error {
 	if !f.out.Table() {
 		return f.out.Value(a.Streams.Out, s)
 	}
-	a.printStatus(&f.out, s)
-	return nil
-}
-
-func (a *app) printStatus(out *command.Output, s *run.Status) {
 	table := &term.Table{Header: []string{"CONVENTION", "RENDERED", "SOURCE", "SOURCE HAS"}, Wrap: true}
 	for _, c := range s.Conventions {
 		row := term.PlainCells(c.Name, cmp.Or(c.Version, "none"), c.Source, cmp.Or(c.Newest, c.Problem, "unknown"))
@@ -59,7 +53,7 @@ func (a *app) printStatus(out *command.Output, s *run.Status) {
 		}
 		table.Add(row...)
 	}
-	a.Table(out, table)
+	a.Table(&f.out, table)
 	a.Say("\n")
 	for _, e := range s.Exceptions {
 		left := "expired"
@@ -73,7 +67,8 @@ func (a *app) printStatus(out *command.Output, s *run.Status) {
 	}
 	if s.Findings == 0 {
 		a.Say("Nothing has drifted.\n")
-		return
+		return nil
 	}
 	a.Say("%s: see `%s boilerplate check`.\n", phrase.Count(s.Findings, "finding"), a.Self)
+	return nil
 }
