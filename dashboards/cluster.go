@@ -9,7 +9,6 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
-	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
@@ -79,13 +78,13 @@ func clusterOperators() []panel {
 				{from: "B", title: "Succeeded", words: yesNo},
 				{from: "C", title: "Upgrading", words: map[string]word{"0": {"no", unknown}, "1": {"yes", neutral}}},
 				{from: "D", title: "Catalog ready", words: yesNo},
-				{from: "E", title: "Least budget left", unit: units.PercentUnit, levels: lessIsBad(0, budgets.LowBelow)},
+				{from: "E", title: "Least budget left", unit: units.PercentUnit, levels: budgetLevels()},
 				{from: series.Namespace, title: "Runs in"}, {from: series.CSV, title: "ClusterServiceVersion"},
 			},
 		},
 		{
 			title: "Budget left on this cluster", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
-			none: rulesSilent, levels: lessIsBad(0, budgets.LowBelow),
+			none: rulesSilent, levels: budgetLevels(),
 			description: "The worst objective of each operator here. If all operators fall together the cluster is " +
 				"at fault, not they.",
 			queries: []query{{byOperator("min", of(series.SLOBudgetLeft)), legendOperator}},

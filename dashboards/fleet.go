@@ -9,7 +9,6 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
-	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
@@ -87,7 +86,7 @@ func fleetBudgets() []panel {
 			description: "The budget of each operator's worst objective on its worst cluster. A line that falls " +
 				"steeply is an incident; one below 0 has broken its promise: click it to see which objective it is.",
 			queries: []query{{byOperator("min", of(series.SLOBudgetLeft)), legendOperator}},
-			levels:  lessIsBad(0, budgets.LowBelow), link: link,
+			levels:  budgetLevels(), link: link,
 		},
 		{
 			title: "Clusters with problems, by operator", draw: timeSeries, width: 12, height: 9, unit: units.Short,
@@ -115,7 +114,7 @@ func fleetBudgets() []panel {
 				{from: series.SLI, title: "SLI"},
 				{from: series.Cluster, title: "Cluster", link: to(UIDCluster, field(series.Cluster, "Cluster"))},
 				percent("B", "Target"), percent("C", "Achieved"),
-				{from: "A", title: "Budget left", unit: units.PercentUnit, levels: lessIsBad(0, budgets.LowBelow)},
+				{from: "A", title: "Budget left", unit: units.PercentUnit, levels: budgetLevels()},
 			},
 			sort: "Budget left",
 		},
@@ -227,7 +226,7 @@ func clusterTable() panel {
 			{from: "B", title: "Online", words: yesNo},
 			{from: "C", title: "Heartbeat", unit: units.Seconds, levels: moreIsBad(60, 300)},
 			{from: "D", title: "Ready operators"}, {from: "E", title: "Not ready", levels: anyIsBad()},
-			{from: "F", title: "Least budget", unit: units.PercentUnit, levels: lessIsBad(0, budgets.LowBelow)},
+			{from: "F", title: "Least budget", unit: units.PercentUnit, levels: budgetLevels()},
 			{from: series.Agent, title: "Agent"}, {from: series.Kubernetes, title: "Kubernetes"},
 			{from: series.OLM, title: "OLM"},
 		},

@@ -10,7 +10,6 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 	"k8s.io/utils/ptr"
 
-	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
@@ -52,7 +51,7 @@ func operatorNow() []panel {
 			"The part of the period's budget that the worst objective has left on its worst cluster; below it, "+
 				"without the time that AlertSilences exclude. Below a quarter of all time, stop risky changes; below "+
 				"0 the promise is broken.",
-			units.PercentUnit, rulesSilent, 4, lessIsBad(0, budgets.LowBelow),
+			units.PercentUnit, rulesSilent, 4, budgetLevels(),
 			query{"min(" + of(series.SLOBudgetLeft, bySLI) + ")", "all time"},
 			query{"min(" + leftExcluding() + ")", "without excluded time"}),
 		figure("Bad now", "On how many clusters some indicator is bad in this minute. The map below says which one, "+
@@ -80,7 +79,7 @@ func operatorBudget() []panel {
 			queries: []query{{"min by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", "{{sli}}"},
 				{fmt.Sprintf("min by (sli) (\n  %s\n) and on (sli) %s", leftExcluding(),
 					of(series.SLOBudgetExcluding, bySLI)), "{{sli}} without excluded time"}},
-			levels: lessIsBad(0, budgets.LowBelow),
+			levels: budgetLevels(),
 		},
 		{
 			title: "Budget left, by cluster", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
@@ -88,7 +87,7 @@ func operatorBudget() []panel {
 			description: "The 10 clusters with the least budget for the chosen objectives. One cluster alone is a " +
 				"cluster's problem: click it.",
 			queries: []query{{least(10, "min by (cluster) ("+of(series.SLOBudgetLeft, bySLI)+")"),
-				"{{cluster}}"}}, levels: lessIsBad(0, budgets.LowBelow),
+				"{{cluster}}"}}, levels: budgetLevels(),
 			link: to(UIDCluster, label(series.Cluster)),
 		},
 		{
@@ -110,9 +109,9 @@ func operatorBudget() []panel {
 				{from: series.SLI, title: "SLI"}, percent("A", "Target"), percent("C", "Achieved, worst cluster"),
 				percent("D", "Achieved, average"),
 				{from: "B", title: "Period", unit: units.DurationSeconds},
-				{from: "E", title: "Budget left, worst cluster", unit: units.PercentUnit, levels: lessIsBad(0, budgets.LowBelow)},
-				{from: "I", title: "Worst, without excluded time", unit: units.PercentUnit, levels: lessIsBad(0, budgets.LowBelow)},
-				{from: "F", title: "Budget left, average", unit: units.PercentUnit, levels: lessIsBad(0, budgets.LowBelow)},
+				{from: "E", title: "Budget left, worst cluster", unit: units.PercentUnit, levels: budgetLevels()},
+				{from: "I", title: "Worst, without excluded time", unit: units.PercentUnit, levels: budgetLevels()},
+				{from: "F", title: "Budget left, average", unit: units.PercentUnit, levels: budgetLevels()},
 				{from: "G", title: "Clusters measured", unit: units.Short},
 				{from: "H", title: "Bad now", unit: units.Short, levels: anyIsBad()},
 			},

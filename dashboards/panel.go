@@ -20,6 +20,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"k8s.io/utils/ptr"
+
+	"github.com/bellwether-dev/bellwether/alerts/budgets"
 )
 
 // panel is one picture, in the words of this package.
@@ -81,6 +83,9 @@ const (
 func lessIsBad(badAt, warnAt float64) []level {
 	return []level{{bad, 0}, {warn, badAt}, {good, warnAt}}
 }
+
+// budgetLevels colours what is left of an error budget.
+func budgetLevels() []level { return lessIsBad(0, budgets.LowBelow) }
 
 // moreIsBad colours what should be low.
 func moreIsBad(warnAt, badAt float64) []level {
