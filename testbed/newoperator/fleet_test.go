@@ -54,6 +54,10 @@ func TestNewOperatorsOnThreeClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform.Namespace}}
+	if err := hub.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
 	t.Logf("the fleet is there after %s", time.Since(started).Round(time.Second))
 	for _, a := range authors {
 		t.Run(a.kind.name, func(t *testing.T) {
