@@ -1,6 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package newoperator
 
 import (
