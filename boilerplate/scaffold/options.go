@@ -89,7 +89,8 @@ var (
 func (o Options) check() error {
 	switch {
 	case module.CheckPath(o.Module) != nil:
-		return fmt.Errorf("%w: module %q is no path of a Go module, such as example.com/%s", ErrOptions, o.Module, o.Name)
+		return fmt.Errorf("%w: module %q is no path of a Go module, such as example.com/%s", ErrOptions, o.Module,
+			o.Name)
 	case !kindForm.MatchString(o.Kind):
 		return fmt.Errorf("%w: kind %q does not begin with a capital letter, or has more than 40 letters and digits",
 			ErrOptions, o.Kind)
@@ -100,8 +101,8 @@ func (o Options) check() error {
 	case !regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`).MatchString(o.Version):
 		return fmt.Errorf("%w: API version %q is not one such as v1alpha1, v1beta1 or v1", ErrOptions, o.Version)
 	case !imageForm.MatchString(o.Image):
-		return fmt.Errorf("%w: image %q is not the repository of an image, without a tag, such as registry.example.com/%s",
-			ErrOptions, o.Image, o.Name)
+		return fmt.Errorf("%w: image %q is not the repository of an image, without a tag, such as "+
+			"registry.example.com/%s", ErrOptions, o.Image, o.Name)
 	case !teamForm.MatchString(o.Team):
 		return fmt.Errorf("%w: team %q is no user or team (org/team) of GitHub", ErrOptions, o.Team)
 	}

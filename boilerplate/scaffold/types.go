@@ -149,7 +149,8 @@ func (p *typesPackage) describe(t *Types, dir, kind string) error {
 	case len(kinds) == 0:
 		return fmt.Errorf("%w: no type in %s has TypeMeta and ObjectMeta", ErrTypes, dir)
 	case kind == "":
-		return fmt.Errorf("%w: %s has several kinds (%s): choose one with --kind", ErrTypes, dir, strings.Join(kinds, ", "))
+		return fmt.Errorf("%w: %s has several kinds (%s): choose one with --kind", ErrTypes, dir,
+			strings.Join(kinds, ", "))
 	case !slices.Contains(kinds, kind):
 		return fmt.Errorf("%w: %s has no kind %s; it has %s", ErrTypes, dir, kind, strings.Join(kinds, ", "))
 	case p.group == "":
@@ -197,25 +198,30 @@ func (p *typesPackage) fieldOf(s *ast.StructType, name string) ast.Expr {
 
 func (p *typesPackage) fieldBelow(s *ast.StructType, name string, depth int) ast.Expr {
 	for _, field := range s.Fields.List {
-		for _, n := range field.Names {
-			if n.Name == name {
-				return field.Type
-			}
+		if found := p.fieldIn(field, name, depth); found != nil {
+			return found
 		}
-		if len(field.Names) > 0 {
-			continue
+	}
+	return nil
+}
+
+func (p *typesPackage) fieldIn(field *ast.Field, name string, depth int) ast.Expr {
+	for _, n := range field.Names {
+		if n.Name == name {
+			return field.Type
 		}
-		switch t := field.Type.(type) {
-		case *ast.SelectorExpr:
-			if t.Sel.Name == name {
-				return t
-			}
-		case *ast.Ident:
-			if embedded := p.structs[t.Name]; embedded != nil && depth > 0 {
-				if found := p.fieldBelow(embedded, name, depth-1); found != nil {
-					return found
-				}
-			}
+	}
+	if len(field.Names) > 0 {
+		return nil
+	}
+	switch t := field.Type.(type) {
+	case *ast.SelectorExpr:
+		if t.Sel.Name == name {
+			return t
+		}
+	case *ast.Ident:
+		if embedded := p.structs[t.Name]; embedded != nil && depth > 0 {
+			return p.fieldBelow(embedded, name, depth-1)
 		}
 	}
 	return nil

@@ -19,18 +19,6 @@ func TestNewOperator(t *testing.T) {
 	a.tryOnCluster()
 }
 
-// TestNewOperatorKinds does the same with the other kinds of operators, and runs the linters on all.
-func TestNewOperatorKinds(t *testing.T) {
-	for _, k := range []kind{namespaced(), clusterScoped(), existingTypes(t)} {
-		t.Run(k.name, func(t *testing.T) {
-			a := newAuthor(t, k)
-			a.makeOperator()
-			a.run("make", "lint")
-			a.tryOnCluster()
-		})
-	}
-}
-
 // tryOnCluster has OLM install the bundle on a cluster of its own, runs the end-to-end tests, and removes it.
 func (a *author) tryOnCluster() {
 	t := a.t

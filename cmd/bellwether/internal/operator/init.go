@@ -35,7 +35,7 @@ Conditions []metav1.Condition.
 The command asks nothing, runs nothing of what it writes, and replaces nothing. The same
 flags give the same files.`
 
-const initExample = `  bellwether operator init snack-operator --module github.com/acme/snack-operator --group snacks.acme.example
+const initExample = `  bellwether operator init snack-operator --module github.com/acme/snack-operator
   bellwether operator init tenant-operator --kind Tenant --scope cluster --webhook
   bellwether operator init snack-operator --api-from ./api/v1 --example ./config/samples/snack.yaml`
 
@@ -105,7 +105,7 @@ func (a *app) init(ctx context.Context, f *initFlags) error {
 		"  make test lint              # tests against a real API server, and linters\n"+
 		"  make bundle                 # the bundle, and its lint\n", f.options.Name, f.dir)
 	if f.apiFrom != "" && f.example == "" {
-		a.Say("\nFirst write an object that is valid to config/samples: its spec is empty, since there was no --example.\n")
+		a.Say("\nBefore the tests, write a valid object to config/samples: without --example its spec is empty.\n")
 	}
 	return nil
 }

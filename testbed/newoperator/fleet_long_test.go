@@ -1,6 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package newoperator
 
 import (
@@ -52,6 +54,10 @@ func TestNewOperatorsOnThreeClusters(t *testing.T) {
 	}
 	hub, err := p.Client("hub", platform.Scheme())
 	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform.Namespace}}
+	if err := hub.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("the fleet is there after %s", time.Since(started).Round(time.Second))
