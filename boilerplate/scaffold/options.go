@@ -27,27 +27,21 @@ var ErrOptions = errors.New("invalid option")
 // Options describe the operator. All but Name may be empty.
 type Options struct {
 	// Name is that of its package in catalogs, of its Deployment and of its ServiceAccount: a DNS label.
-	Name string
-	// Module is the path of its Go module. Default: example.com/NAME.
-	Module string
-	// Group, Version, Kind and Plural name its API. Default: NAME.example.com, v1alpha1, and a kind made of the name.
-	Group, Version, Kind, Plural string
-	// Cluster makes the kind one without a namespace.
-	Cluster bool
-	// Webhook adds a validating webhook.
-	Webhook bool
-	// Image is the repository of its image, which need not exist. Default: Module, in small letters.
-	Image string
-	// Team approves changes and supports the operator: a user or a team (org/team) of GitHub. Default: maintainers.
-	Team string
+	Name    string
+	Module  string // the path of its Go module; example.com/NAME by default
+	Group   string // of its API; NAME.example.com by default
+	Version string // v1alpha1 by default
+	Kind    string // made of the name by default
+	Plural  string // made of the kind by default
+	Cluster bool   // the kind has no namespace
+	Webhook bool   // adds a validating webhook
+	Image   string // the repository of its image, which need not exist; Module, in small letters, by default
+	Team    string // approves changes and supports the operator: a user or a team (org/team) of GitHub
 	// Types exist already. Their group, version, kind and scope take the place of those above. Nil makes new ones.
 	Types *Types
-	// Example is an object of the kind, in YAML. Default: one that suits new types; of types that exist, one with an
-	// empty spec.
+	// Example is an object of the kind, in YAML. Default: one that suits new types, or one with an empty spec.
 	Example string
 }
-
-var kindForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,39}$`)
 
 // complete fills in defaults and refuses what cannot work. Errors wrap ErrOptions.
 func (o Options) complete() (Options, error) {
@@ -65,23 +59,22 @@ func (o Options) complete() (Options, error) {
 	}
 	o.Group = cmp.Or(o.Group, strings.TrimSuffix(o.Name, "-operator")+".example.com")
 	o.Version = cmp.Or(o.Version, "v1alpha1")
-	o.Kind = cmp.Or(o.Kind, kindOf(o.Name))
+	o.Kind = cmp.Or(o.Kind, titled(strings.TrimSuffix(o.Name, "-operator"), ""))
 	o.Plural = cmp.Or(o.Plural, resource.RegularPlural(o.Kind))
 	return o, o.check()
 }
 
-// kindOf makes snack-machine-operator a SnackMachine.
-func kindOf(name string) string {
-	var kind strings.Builder
-	for part := range strings.SplitSeq(strings.TrimSuffix(name, "-operator"), "-") {
-		if part != "" {
-			kind.WriteString(strings.ToUpper(part[:1]) + part[1:])
-		}
+// titled makes snack-machine a SnackMachine, or a Snack Machine, by the separator.
+func titled(name, separator string) string {
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' })
+	for i, part := range parts {
+		parts[i] = strings.ToUpper(part[:1]) + part[1:]
 	}
-	return kind.String()
+	return strings.Join(parts, separator)
 }
 
 var (
+	kindForm  = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,39}$`)
 	imageForm = regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+$`)
 	teamForm  = regexp.MustCompile(`^[A-Za-z0-9-]+(/[A-Za-z0-9._-]+)?$`)
 )

@@ -171,10 +171,7 @@ func subscribe(ctx context.Context, dir string, v *values, now time.Time) error 
 		r.Subscription.Conventions = append(r.Subscription.Conventions,
 			subscription.Use{Name: name, Source: subscription.Builtin})
 	}
-	scope := "namespaced"
-	if v.Cluster {
-		scope = "cluster"
-	}
+	scope := map[bool]string{true: "cluster", false: "namespaced"}[v.Cluster]
 	p, err := r.Plan(ctx, run.Options{
 		Now: now,
 		Set: map[string]string{

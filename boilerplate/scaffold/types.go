@@ -13,6 +13,7 @@ import (
 	"go/build"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"maps"
 	"os"
 	"os/exec"
@@ -28,13 +29,10 @@ var ErrTypes = errors.New("invalid API types")
 // Types are the Go types of an API that exist already.
 type Types struct {
 	Group, Version, Kind string
-	// Plural is empty where the types do not say it.
-	Plural  string
-	Cluster bool
-	// ObservedGeneration says that the status has such a field.
-	ObservedGeneration bool
-	// Files are those of the package, which are copied. They are none if the package is imported.
-	Files map[string][]byte
+	Plural               string // empty where the types do not say it
+	Cluster              bool
+	ObservedGeneration   bool              // the status has such a field
+	Files                map[string][]byte // are copied; none if the package is imported
 	// Import is the package in another module, in a version of it.
 	Import, Module, ModuleVersion string
 }
@@ -132,6 +130,8 @@ var (
 	clusterScope = regexp.MustCompile(`\+kubebuilder:resource:.*\bscope="?Cluster\b`)
 	pluralName   = regexp.MustCompile(`\+kubebuilder:resource:.*\bpath="?([a-z0-9-]+)`)
 	hasStatus    = regexp.MustCompile(`\+kubebuilder:subresource:status\b`)
+	// conditionList is how Go writes the type of a list of conditions.
+	conditionList = regexp.MustCompile(`^\[\]\w+\.Condition$`)
 )
 
 // describe fills in what is known of the kind.
@@ -172,14 +172,8 @@ func (p *typesPackage) describeStatus(t *Types) error {
 		return fmt.Errorf("%w: kind %s has no fields Spec and Status with types of the same package", ErrTypes, t.Kind)
 	}
 	status := p.structs[name.Name]
-	list, _ := p.fieldOf(status, "Conditions").(*ast.ArrayType)
-	if list != nil {
-		if element, ok := list.Elt.(*ast.SelectorExpr); !ok || element.Sel.Name != "Condition" {
-			list = nil
-		}
-	}
 	switch {
-	case list == nil:
+	case !conditionList.MatchString(types.ExprString(p.fieldOf(status, "Conditions"))):
 		return fmt.Errorf("%w: %s has no field Conditions []metav1.Condition; add one, in which the operator reports",
 			ErrTypes, name.Name)
 	case !hasStatus.MatchString(p.markers[t.Kind]):
@@ -198,30 +192,19 @@ func (p *typesPackage) fieldOf(s *ast.StructType, name string) ast.Expr {
 
 func (p *typesPackage) fieldBelow(s *ast.StructType, name string, depth int) ast.Expr {
 	for _, field := range s.Fields.List {
-		if found := p.fieldIn(field, name, depth); found != nil {
-			return found
-		}
-	}
-	return nil
-}
-
-func (p *typesPackage) fieldIn(field *ast.Field, name string, depth int) ast.Expr {
-	for _, n := range field.Names {
-		if n.Name == name {
+		if slices.ContainsFunc(field.Names, func(n *ast.Ident) bool { return n.Name == name }) {
 			return field.Type
 		}
-	}
-	if len(field.Names) > 0 {
-		return nil
-	}
-	switch t := field.Type.(type) {
-	case *ast.SelectorExpr:
-		if t.Sel.Name == name {
-			return t
-		}
-	case *ast.Ident:
-		if embedded := p.structs[t.Name]; embedded != nil && depth > 0 {
-			return p.fieldBelow(embedded, name, depth-1)
+		imported, _ := field.Type.(*ast.SelectorExpr)
+		own, _ := field.Type.(*ast.Ident)
+		switch {
+		case len(field.Names) > 0:
+		case imported != nil && imported.Sel.Name == name:
+			return imported
+		case own != nil && p.structs[own.Name] != nil && depth > 0:
+			if found := p.fieldBelow(p.structs[own.Name], name, depth-1); found != nil {
+				return found
+			}
 		}
 	}
 	return nil
@@ -257,7 +240,6 @@ func FetchTypes(ctx context.Context, name, kind string) (*Types, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Files, t.Import = nil, importPath
-	t.Module, t.ModuleVersion = listed.Module.Path, listed.Module.Version
+	t.Files, t.Import, t.Module, t.ModuleVersion = nil, importPath, listed.Module.Path, listed.Module.Version
 	return t, nil
 }

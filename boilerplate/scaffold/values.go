@@ -30,28 +30,23 @@ var requires = []string{
 type values struct {
 	Options
 
-	// Own says that the types are new, External that they are in another module.
-	Own, External bool
-	// OneNamespace says that the operator can be installed for one namespace. OLM v1 refuses that with a webhook.
-	OneNamespace bool
-	// ObservedGeneration says that the status has a field of that name.
-	ObservedGeneration bool
+	Own                bool // the types are new
+	External           bool // the types are in another module
+	OneNamespace       bool // can be installed for one namespace; OLM v1 refuses that with a webhook
+	ObservedGeneration bool // the status has a field of that name
 	// TypesImport is the package of the types, Alias its name in other packages; TypesPath is the package as
 	// controller-gen takes it, from internal/controller.
 	TypesImport, Alias, TypesPath string
-	// Import imports it. It goes to the end of the imports that are not of this module.
-	Import string
-	// Lower is the kind in small letters, AKind the kind with its article, Prefix the start of names of metrics.
-	Lower, AKind, Prefix string
-	// Namespace is what the operator's namespace is called in manifests.
-	Namespace           string
-	Domain, GroupDashes string
-	DisplayName         string
-	// Level is the capability level that the operator claims.
-	Level       string
-	GoVersion   string
-	Requires    []string
-	OwnedRights []right
+	Import                        string // imports it, at the end of the imports that are not of this module
+	Lower, AKind                  string // the kind in small letters, and with its article
+	Prefix                        string // the start of names of metrics
+	Namespace                     string // what the operator's namespace is called in manifests
+	Domain, GroupDashes           string
+	DisplayName                   string
+	Level                         string // the capability level that the operator claims
+	GoVersion                     string
+	Requires                      []string
+	OwnedRights                   []right
 }
 
 // right is what the operator may do with objects that it makes.
@@ -63,7 +58,7 @@ func newValues(o Options) *values {
 		Options: o, Own: o.Types == nil, External: r.External, TypesImport: r.Path, Alias: r.ImportAlias(),
 		TypesPath: "../../api/...", Lower: strings.ToLower(o.Kind), AKind: "a " + o.Kind,
 		Namespace: o.Name + "-system", Domain: r.Domain, GroupDashes: strings.ReplaceAll(o.Group, ".", "-"),
-		Prefix:    strings.ReplaceAll(o.Name, "-", "_"),
+		DisplayName: titled(o.Name, " "), Prefix: strings.ReplaceAll(o.Name, "-", "_"),
 		GoVersion: goVersion, Requires: requires, ObservedGeneration: true,
 		Level: "Full Lifecycle", OneNamespace: !o.Cluster && !o.Webhook,
 	}
@@ -78,9 +73,6 @@ func newValues(o Options) *values {
 	const apply = "get;list;watch;create;patch"
 	v.OwnedRights = []right{{"apps", "deployments", apply}, {"batch", "cronjobs", apply + ";delete"},
 		{"batch", "jobs", apply}}
-	for _, part := range strings.FieldsFunc(o.Name, func(r rune) bool { return r == '-' }) {
-		v.DisplayName = strings.TrimSpace(v.DisplayName + " " + strings.ToUpper(part[:1]) + part[1:])
-	}
 	v.Import = fmt.Sprintf("\n\n\t%s %q", v.Alias, v.TypesImport)
 	if t := o.Types; t != nil {
 		v.Level, v.ObservedGeneration = "Seamless Upgrades", t.ObservedGeneration

@@ -4,6 +4,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,9 +84,7 @@ func (a *app) initCommand() *cobra.Command {
 }
 
 func (a *app) init(ctx context.Context, f *initFlags) error {
-	if f.dir == "" {
-		f.dir = f.options.Name
-	}
+	f.dir = cmp.Or(f.dir, f.options.Name)
 	err := f.read(ctx)
 	if err == nil {
 		err = scaffold.Create(ctx, f.dir, f.options, a.Now())
@@ -112,11 +111,8 @@ func (a *app) init(ctx context.Context, f *initFlags) error {
 
 // read turns the flags into options.
 func (f *initFlags) read(ctx context.Context) error {
-	switch f.scope {
-	case "namespaced":
-	case "cluster":
-		f.options.Cluster = true
-	default:
+	f.options.Cluster = f.scope == "cluster"
+	if !f.options.Cluster && f.scope != "namespaced" {
 		return fmt.Errorf("%w: scope %q is not namespaced or cluster", scaffold.ErrOptions, f.scope)
 	}
 	if f.example != "" {
