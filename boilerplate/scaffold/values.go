@@ -30,23 +30,21 @@ var requires = []string{
 type values struct {
 	Options
 
-	Own                bool // the types are new
-	External           bool // the types are in another module
-	OneNamespace       bool // can be installed for one namespace; OLM v1 refuses that with a webhook
-	ObservedGeneration bool // the status has a field of that name
-	// TypesImport is the package of the types, Alias its name in other packages; TypesPath is the package as
-	// controller-gen takes it, from internal/controller.
-	TypesImport, Alias, TypesPath string
-	Import                        string // imports it, at the end of the imports that are not of this module
-	Lower, AKind                  string // the kind in small letters, and with its article
-	Prefix                        string // the start of names of metrics
-	Namespace                     string // what the operator's namespace is called in manifests
-	Domain, GroupDashes           string
-	DisplayName                   string
-	Level                         string // the capability level that the operator claims
-	GoVersion                     string
-	Requires                      []string
-	OwnedRights                   []right
+	Own                 bool   // the types are new
+	External            bool   // the types are in another module
+	OneNamespace        bool   // can be installed for one namespace; OLM v1 refuses that with a webhook
+	ObservedGeneration  bool   // the status has a field of that name
+	TypesImport, Alias  string // the package of the types, and its name in other packages
+	Import              string // imports it, at the end of the imports that are not of this module
+	Lower, AKind        string // the kind in small letters, and with its article
+	Prefix              string // the start of names of metrics
+	Namespace           string // what the operator's namespace is called in manifests
+	Domain, GroupDashes string
+	DisplayName         string
+	Level               string // the capability level that the operator claims
+	GoVersion           string
+	Requires            []string
+	OwnedRights         []right
 }
 
 // right is what the operator may do with objects that it makes.
@@ -56,7 +54,7 @@ func newValues(o Options) *values {
 	r := o.resource()
 	v := &values{
 		Options: o, Own: o.Types == nil, External: r.External, TypesImport: r.Path, Alias: r.ImportAlias(),
-		TypesPath: "../../api/...", Lower: strings.ToLower(o.Kind), AKind: "a " + o.Kind,
+		Lower: strings.ToLower(o.Kind), AKind: "a " + o.Kind,
 		Namespace: o.Name + "-system", Domain: r.Domain, GroupDashes: strings.ReplaceAll(o.Group, ".", "-"),
 		DisplayName: titled(o.Name, " "), Prefix: strings.ReplaceAll(o.Name, "-", "_"),
 		GoVersion: goVersion, Requires: requires, ObservedGeneration: true,
@@ -79,7 +77,7 @@ func newValues(o Options) *values {
 		v.OwnedRights = []right{{`""`, "configmaps", apply}}
 	}
 	if v.External {
-		v.TypesPath, v.Import = v.TypesImport, fmt.Sprintf("\n\t%s %q", v.Alias, v.TypesImport)
+		v.Import = fmt.Sprintf("\n\t%s %q", v.Alias, v.TypesImport)
 		v.Requires = append(requires[:len(requires):len(requires)], o.Types.Module+" "+o.Types.ModuleVersion)
 	}
 	if v.Example == "" {

@@ -31,7 +31,7 @@ const fleetLong = `Work on the repositories in a file:
     - source: https://github.com/acme/echo-operator.git
       branch: main              # default: the default branch
       labels: [team-a]          # of its pull requests
-    - source: ../cache-operator # a local clone, relative to the file`
+    - source: ./cache-operator # a local clone, relative to the file`
 
 const fleetUpdateLong = `Update many repositories to their conventions, each by a pull request. A repository is
 cloned into a folder of the command's own; local clones are not changed, and nothing of a
