@@ -129,7 +129,7 @@ func TestMakeTargets(t *testing.T) {
 	for _, args := range [][]string{append([]string{"-n", "--warn-undefined-variables"}, targets...), nil} {
 		cmd := exec.CommandContext(t.Context(), "make", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=", "KUBEBUILDER_ASSETS=assets")
+		cmd.Env = environment("KUBEBUILDER_ASSETS=assets")
 		out, err := cmd.CombinedOutput()
 		if err != nil || strings.Contains(string(out), "warning") {
 			t.Errorf("make %v: %v\n%s", args, err, out)
@@ -138,6 +138,14 @@ func TestMakeTargets(t *testing.T) {
 			t.Errorf("help:\n%s", out)
 		}
 	}
+}
+
+// environment is the one of a make that no other make has started: variables of the make that runs this test are none of
+// the one under test.
+func environment(more ...string) []string {
+	return append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "BIN=") || strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=")
+	}), more...)
 }
 
 // TestGoTargets runs targets in a small module. Its program is in ./cmd, and is called as the module.
@@ -153,7 +161,7 @@ func TestGoTargets(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "make", "build", "validate")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=", "GOFLAGS=-buildvcs=false")
+	cmd.Env = environment("GOFLAGS=-buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

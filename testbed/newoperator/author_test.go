@@ -66,8 +66,12 @@ func newAuthor(t *testing.T, k kind) *author {
 			t.Fatal(err)
 		}
 	}
-	a.env = append(os.Environ(), "KUBEBUILDER_ASSETS="+a.assets, "MAKEFLAGS=", "MAKELEVEL=", "GOFLAGS=-buildvcs=false",
-		"GOWORK=off", "BELLWETHER="+a.program, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	// Variables of the make that runs this test are none of the operator's.
+	a.env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "BIN=") || strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=")
+	})
+	a.env = append(a.env, "KUBEBUILDER_ASSETS="+a.assets, "GOFLAGS=-buildvcs=false", "GOWORK=off",
+		"BELLWETHER="+a.program, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
 	cmd := exec.CommandContext(t.Context(), a.program, append([]string{"operator", "init", k.name, "--dir", a.dir},
 		k.init...)...)
 	cmd.Env = a.env
