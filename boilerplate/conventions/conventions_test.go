@@ -140,8 +140,8 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// environment is the one of a make that no other make has started: variables of the make that runs this test are none of
-// the one under test.
+// environment is the one of a make that no other make has started: variables of the make that runs this test are none
+// of the one under test.
 func environment(more ...string) []string {
 	return append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "BIN=") || strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=")

@@ -19,7 +19,8 @@ func TestPackageNames(t *testing.T) {
 		case err != nil || !entry.IsDir():
 			return err
 		case strings.HasPrefix(entry.Name(), ".") && name != root(t), entry.Name() == "testdata", entry.Name() == "bin",
-			strings.HasSuffix(name, filepath.Join("boilerplate", "scaffold", "templates")): // folders of other repositories
+			// Folders of other repositories.
+			strings.HasSuffix(name, filepath.Join("boilerplate", "scaffold", "templates")):
 			return filepath.SkipDir
 		case slices.Contains(dumps, entry.Name()):
 			t.Errorf("%s: name a package for what it does", name)

@@ -28,19 +28,24 @@ import (
 // what makes no sense.
 type change func(r *v1alpha1.OperatorRollout) (done string, err error)
 
+// findSteerable reads a rollout. It refuses one that has succeeded and admits nothing any more, since a newer one has
+// begun.
+func findSteerable(ctx context.Context, h *hub.Client, name string) (*v1alpha1.OperatorRollout, error) {
+	r, err := h.Rollout(ctx, name)
+	if err == nil && r.Status.Phase == v1alpha1.RolloutSucceeded {
+		err = isNewest(ctx, h, r)
+	}
+	return r, err
+}
+
 // steer changes a rollout, again if someone else changed it in between. The verb is what the user has to be permitted
 // on it beside that; empty for nothing. Confirm asks the user before a change that was found possible; nil for none. A
 // change that would be none is said, and not asked about.
 func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do change,
 	confirm func(*v1alpha1.OperatorRollout) error) error {
-	r, err := h.Rollout(ctx, name)
+	r, err := findSteerable(ctx, h, name)
 	if err != nil {
 		return err
-	}
-	if r.Status.Phase == v1alpha1.RolloutSucceeded { // it admits nothing any more once a newer one has begun
-		if err := isNewest(ctx, h, r); err != nil {
-			return err
-		}
 	}
 	if confirm != nil {
 		tried := r.DeepCopy()
