@@ -112,8 +112,8 @@ func (a *author) makeOperator() {
 	for _, target := range []string{"generate", "build", "test", "catalog"} {
 		a.run("make", target)
 	}
-	if out := a.run("go", "test", "-count=1", "-run", "TestReconcile$", "-v", "./internal/controller"); !strings.Contains(
-		out, "--- PASS: TestReconcile") {
+	out := a.run("go", "test", "-count=1", "-run", "TestReconcile$", "-v", "./internal/controller")
+	if !strings.Contains(out, "--- PASS: TestReconcile") {
 		a.t.Errorf("the tests against an API server did not run:\n%s", out)
 	}
 	a.run("go", "vet", "./...")
