@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -44,14 +43,7 @@ func NewGitHub(address, token string) (*GitHub, error) {
 		}
 	}
 	client.DisableRateLimitCheck = true // call waits as long as GitHub says.
-	return &GitHub{client: client, wait: wait}, nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	waiting, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-waiting.Done()
-	return ctx.Err() //nolint:wrapcheck // the caller's own
+	return &GitHub{client: client, wait: outbound.Sleep}, nil
 }
 
 // call makes a request, and repeats it if GitHub has refused it for the number of requests.
@@ -79,8 +71,8 @@ func retryAfter(r *github.Response) (time.Duration, bool) {
 	if r == nil || r.StatusCode != http.StatusForbidden && r.StatusCode != http.StatusTooManyRequests {
 		return 0, false
 	}
-	if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil {
-		return time.Duration(seconds) * time.Second, true
+	if asked, ok := outbound.RetryAfter(r.Response, time.Now()); ok {
+		return asked, true
 	}
 	if r.Header.Get(github.HeaderRateRemaining) == "0" {
 		return max(time.Until(r.Rate.Reset.Time), time.Second), true

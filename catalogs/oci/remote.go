@@ -26,6 +26,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/bellwether-dev/bellwether/outbound"
 	"github.com/bellwether-dev/bellwether/version"
 )
 
@@ -144,8 +145,8 @@ func (c *Client) transport(a Access) (http.RoundTripper, error) {
 		MaxIdleConnsPerHost:   4,
 		ForceAttemptHTTP2:     true,
 	}
-	t := verifyingTransport{patientTransport{inner: credentialGuard{inner}, backoff: c.options.Backoff, sleep: sleep,
-		now: time.Now}}
+	t := verifyingTransport{patientTransport{inner: credentialGuard{inner}, backoff: c.options.Backoff,
+		sleep: outbound.Sleep, now: time.Now}}
 	c.transports[key] = t
 	return t, nil
 }

@@ -4,15 +4,15 @@
 package oci
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/bellwether-dev/bellwether/outbound"
 )
 
 const (
@@ -48,7 +48,7 @@ func (t patientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		delay := wait.Jitter(t.backoff<<(attempt-1), 0.1)
-		if asked, ok := retryAfter(resp, t.now()); ok {
+		if asked, ok := outbound.RetryAfter(resp, t.now()); ok {
 			delay = asked
 		}
 		again, ok := repeat(req)
@@ -79,28 +79,4 @@ func repeat(req *http.Request) (*http.Request, bool) {
 	again := req.Clone(req.Context())
 	again.Body = body
 	return again, true
-}
-
-// retryAfter reads the header of that name: seconds, or a time (RFC 9110, section 10.2.3).
-func retryAfter(resp *http.Response, now time.Time) (time.Duration, bool) {
-	text := resp.Header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 {
-		return time.Duration(min(seconds, int(time.Hour/time.Second))) * time.Second, true
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0, false
-	}
-	return cmp.Or(max(at.Sub(now), 0), time.Millisecond), true
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/bellwether-dev/bellwether/outbound"
 )
 
 // answers is a registry that gives one answer after the other, and the last one again and again.
@@ -104,7 +106,8 @@ func TestRetries(t *testing.T) {
 func TestRetriesEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	tr := patientTransport{inner: &answers{statuses: []int{503}}, backoff: time.Hour, now: time.Now, sleep: sleep}
+	tr := patientTransport{inner: &answers{statuses: []int{503}}, backoff: time.Hour, now: time.Now,
+		sleep: outbound.Sleep}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.com", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
