@@ -44,11 +44,13 @@ func kinds(t *testing.T) map[string]Options {
 	imported.Files, imported.Import = nil, "example.org/apis/tenancy/v1"
 	imported.Module, imported.ModuleVersion = "example.org/apis", "v1.2.3"
 	return map[string]Options{
-		"namespaced":       {Name: "echo-operator"},
-		"cluster, webhook": {Name: "tenants", Kind: "Tenant", Cluster: true, Webhook: true, Module: "example.org/acme/t"},
-		"given types":      {Name: "tenancy-operator", Types: given(t), Webhook: true},
-		"imported types":   {Name: "tenancy--operator", Types: imported},
-		"names that clash": {Name: "backup-operator", Version: "v1", Group: "apps.example.org", Module: "example.org/Acme/b"},
+		"namespaced": {Name: "echo-operator"},
+		"cluster, webhook": {Name: "tenants", Kind: "Tenant", Cluster: true, Webhook: true,
+			Module: "example.org/acme/t"},
+		"given types":    {Name: "tenancy-operator", Types: given(t), Webhook: true},
+		"imported types": {Name: "tenancy--operator", Types: imported},
+		"names that clash": {Name: "backup-operator", Version: "v1", Group: "apps.example.org",
+			Module: "example.org/Acme/b"},
 	}
 }
 

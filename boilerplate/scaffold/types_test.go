@@ -77,9 +77,10 @@ func TestReadTypes(t *testing.T) {
 		"no kinds":     {from: "metav1.ObjectMeta", to: "metav1.Other", want: "no type"},
 		"two kinds": {from: "metav1.ListMeta", to: "metav1.ObjectMeta",
 			want: "several kinds (Tenant, TenantList): choose one with --kind"},
-		"no conditions":  {from: "[]metav1.Condition", to: "[]string", want: "Conditions []metav1.Condition"},
-		"no status":      {from: "Status TenantStatus", to: "State TenantStatus", want: "Spec and Status"},
-		"no subresource": {from: "subresource:status", to: "subresource:scale", want: "+kubebuilder:subresource:status"},
+		"no conditions": {from: "[]metav1.Condition", to: "[]string", want: "Conditions []metav1.Condition"},
+		"no status":     {from: "Status TenantStatus", to: "State TenantStatus", want: "Spec and Status"},
+		"no subresource": {from: "subresource:status", to: "subresource:scale",
+			want: "+kubebuilder:subresource:status"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			types, err := ReadTypes(writeTypes(t, strings.Replace(goodTypes, test.from, test.to, 1)), test.kind)

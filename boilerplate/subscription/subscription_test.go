@@ -47,23 +47,29 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"an unknown field":      {start + "conventions: []\nrun: make\n", "line 4: field run not found"},
-		"another kind":          {strings.Replace(start, "Subscription", "Lock", 1), "has to be of"},
-		"no reason":             {start + "conventions: []\nexceptions:\n- {path: a, reason: ' ', expires: 2027-01-31}\n", "line 5"},
-		"no day":                {start + "conventions: []\nexceptions:\n- {path: a, reason: b}\n", "line 5"},
-		"a path that leads out": {start + "conventions: []\nexceptions:\n- {path: ../a, reason: b, expires: 2027-01-31}\n", "line 5"},
-		"a key that leads out":  {start + "conventions: []\nkeys: [../../id_rsa]\n", "keys"},
-		"no source":             {start + "conventions:\n- {name: a}\n", "line 4: invalid subscription: convention a has no source"},
+		"an unknown field": {start + "conventions: []\nrun: make\n", "line 4: field run not found"},
+		"another kind":     {strings.Replace(start, "Subscription", "Lock", 1), "has to be of"},
+		"no reason": {start + "conventions: []\nexceptions:\n- {path: a, reason: ' ', expires: 2027-01-31}\n",
+			"line 5"},
+		"no day": {start + "conventions: []\nexceptions:\n- {path: a, reason: b}\n", "line 5"},
+		"a path that leads out": {start + "conventions: []\nexceptions:\n" +
+			"- {path: ../a, reason: b, expires: 2027-01-31}\n",
+			"line 5"},
+		"a key that leads out": {start + "conventions: []\nkeys: [../../id_rsa]\n", "keys"},
+		"no source": {start + "conventions:\n- {name: a}\n",
+			"line 4: invalid subscription: convention a has no source"},
 		"twice": {start + "conventions:\n- {name: a, source: builtin}\n- {name: a, source: builtin}\n",
 			"line 5: invalid subscription: convention a is there twice"},
 		"aliases": {start + "conventions: []\nparameters:\n  a: &a [1,1,1,1,1,1,1,1,1,1]\n" +
 			"  b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n  c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
 			"  d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n  e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n" +
 			"  f: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n", "refused"},
-		"behind an alias": {start + "conventions: []\nparameters: {a: &e [{path: ../a, reason: b, expires: 2027-01-31}]}\n" +
+		"behind an alias": {start + "conventions: []\nparameters: " +
+			"{a: &e [{path: ../a, reason: b, expires: 2027-01-31}]}\n" +
 			"exceptions: *e\n", "line 0: invalid subscription: exception"},
-		"behind a merge": {start + "<<: {conventions: [{name: a}]}\n", "line 0: invalid subscription: convention a has"},
-		"nothing":        {"", "invalid"},
+		"behind a merge": {start + "<<: {conventions: [{name: a}]}\n",
+			"line 0: invalid subscription: convention a has"},
+		"nothing": {"", "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Parse([]byte(c.text)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
