@@ -78,7 +78,8 @@ func (e *execution) functions() template.FuncMap {
 
 func (e *execution) spend(work int) error {
 	if e.work += work; e.work > maxWork {
-		return errors.New("it does more than is permitted")
+		return errors.New("it does more than is permitted: with all other templates, its loops and functions take " +
+			"too many steps")
 	}
 	return nil
 }
