@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/convention"
+	"github.com/bellwether-dev/bellwether/boilerplate/repotest"
 )
 
 // required are values of the parameters that have no default.
@@ -129,7 +130,7 @@ func TestMakeTargets(t *testing.T) {
 	for _, args := range [][]string{append([]string{"-n", "--warn-undefined-variables"}, targets...), nil} {
 		cmd := exec.CommandContext(t.Context(), "make", args...)
 		cmd.Dir = dir
-		cmd.Env = environment("KUBEBUILDER_ASSETS=assets")
+		cmd.Env = repotest.MakeEnvironment("KUBEBUILDER_ASSETS=assets")
 		out, err := cmd.CombinedOutput()
 		if err != nil || strings.Contains(string(out), "warning") {
 			t.Errorf("make %v: %v\n%s", args, err, out)
@@ -138,14 +139,6 @@ func TestMakeTargets(t *testing.T) {
 			t.Errorf("help:\n%s", out)
 		}
 	}
-}
-
-// environment is the one of a make that no other make has started: variables of the make that runs this test are none
-// of the one under test.
-func environment(more ...string) []string {
-	return append(slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "BIN=") || strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=")
-	}), more...)
 }
 
 // TestGoTargets runs targets in a small module. Its program is in ./cmd, and is called as the module.
@@ -161,7 +154,7 @@ func TestGoTargets(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "make", "build", "validate")
 	cmd.Dir = dir
-	cmd.Env = environment("GOFLAGS=-buildvcs=false")
+	cmd.Env = repotest.MakeEnvironment("GOFLAGS=-buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -16,20 +16,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/boilerplate/repotest"
 	"github.com/bellwether-dev/bellwether/boilerplate/run"
 	"github.com/bellwether-dev/bellwether/boilerplate/source"
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 )
 
 var now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-
-func put(t testing.TB, dir, name, text string) {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func isThere(file string) bool {
 	_, err := os.Lstat(file)
@@ -38,13 +31,7 @@ func isThere(file string) bool {
 
 func git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(repotest.Git(t, dir, args...))
 }
 
 func remoteHas(t testing.TB, dir, branch string) bool {
@@ -52,17 +39,6 @@ func remoteHas(t testing.TB, dir, branch string) bool {
 	cmd := exec.CommandContext(t.Context(), "git", "rev-parse", "--verify", "--quiet", "refs/heads/"+branch)
 	cmd.Dir = dir
 	return cmd.Run() == nil
-}
-
-// isolate gives git an identity, and no settings of whoever runs the test.
-func isolate(t testing.TB) {
-	t.Helper()
-	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(t.TempDir(), "none"))
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		t.Setenv("GIT_"+who+"_NAME", "Anna")
-		t.Setenv("GIT_"+who+"_EMAIL", "anna@example.com")
-	}
 }
 
 // convention is version VERSION of a convention.
@@ -88,7 +64,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, names ...string) *fixture {
 	t.Helper()
-	isolate(t)
+	repotest.Isolate(t)
 	f := &fixture{t: t, dir: t.TempDir(), conventions: t.TempDir()}
 	f.Fleet = &Fleet{Work: t.TempDir(), Parallel: 4, Now: now, Done: func(any) {}}
 	f.server, f.GitHub = startGitHub(t, f.dir)
@@ -105,7 +81,7 @@ func (f *fixture) version(version, line string) {
 	f.t.Helper()
 	for name, text := range map[string]string{"convention.yaml": strings.Replace(convention, "VERSION", version, 1),
 		"README.md": "# org\n", "files/owned.yml": "line: " + line + "\n", "files/list.txt": "a\n" + line + "\n"} {
-		put(f.t, f.conventions, name, text)
+		repotest.Put(f.t, f.conventions, name, text)
 	}
 }
 
@@ -122,8 +98,9 @@ func (f *fixture) add(name string) {
 	git(f.t, bare, "init", "--quiet", "--bare", "--initial-branch=main")
 	f.all = append(f.all, Repository{Name: name, Source: "file://" + bare, Labels: []string{"team-a"}})
 	f.commit(name, func(dir string) {
-		put(f.t, dir, subscription.File, "apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Subscription\n"+
-			"conventions:\n  - {name: org, source: '"+f.conventions+"'}\n")
+		repotest.Put(f.t, dir, subscription.File,
+			"apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Subscription\n"+
+				"conventions:\n  - {name: org, source: '"+f.conventions+"'}\n")
 		git(f.t, dir, "add", "--all")
 		git(f.t, dir, "commit", "--quiet", "--message=subscribe")
 		r, err := run.Open(dir, source.Loader{})
@@ -220,7 +197,7 @@ func TestUpdate(t *testing.T) {
 	if f.branch("echo", "") != first || f.server.writes != writes {
 		t.Error("a second update changes something")
 	}
-	f.commit("echo", func(dir string) { put(t, dir, "other", "mine\n") })
+	f.commit("echo", func(dir string) { repotest.Put(t, dir, "other", "mine\n") })
 	f.expect(Refreshed)
 	if got := git(t, f.remote("echo"), "rev-list", "--count", "main.."+u.Head); got != "1" {
 		t.Errorf("the branch has %s commits", got)
@@ -233,7 +210,7 @@ func TestUpdate(t *testing.T) {
 	f.expect(Unchanged)
 
 	// Somebody works on the branch.
-	f.commitTo("echo", u.Head, func(dir string) { put(t, dir, "more", "mine\n") })
+	f.commitTo("echo", u.Head, func(dir string) { repotest.Put(t, dir, "more", "mine\n") })
 	pushed := f.branch("echo", "")
 	if u := f.expect(LeftAlone); f.branch("echo", "") != pushed || u.PullRequest == "" || u.Detail == "" {
 		t.Errorf("got %s", u)
@@ -275,7 +252,7 @@ func TestNewerVersions(t *testing.T) {
 		t.Errorf("got %s", u)
 	}
 	// The branch stays after the merge, with a commit of somebody else.
-	f.commitTo("echo", first.Head, func(dir string) { put(t, dir, "more", "mine\n") })
+	f.commitTo("echo", first.Head, func(dir string) { repotest.Put(t, dir, "more", "mine\n") })
 	f.expect(LeftAlone)
 	f.server.merge(open()[0])
 	f.expect(UpToDate)
@@ -284,7 +261,8 @@ func TestNewerVersions(t *testing.T) {
 		t.Errorf("got %s", u)
 	}
 	f.server.merge(open()[0])
-	f.commitTo("echo", first.Head, func(dir string) { put(t, dir, "later", "mine\n") }) // is in no pull request
+	// It is in no pull request.
+	f.commitTo("echo", first.Head, func(dir string) { repotest.Put(t, dir, "later", "mine\n") })
 	f.version("0.6.0", "six")
 	if u := f.expect(LeftAlone); f.show("echo", u.Head+":later") != "mine" {
 		t.Errorf("got %s", u)
@@ -310,10 +288,10 @@ func TestKilled(t *testing.T) {
 	clone := filepath.Join(f.Work, u.Name, "clone")
 	for _, name := range []string{".git/index.lock", ".git/HEAD.lock", ".git/shallow.lock", ".boilerplate/update.tmp",
 		"owned.yml", ".boilerplate/update.yaml"} {
-		put(t, clone, name, "half")
+		repotest.Put(t, clone, name, "half")
 	}
 	f.expect(Unchanged)
-	put(t, clone, ".git/HEAD", "")
+	repotest.Put(t, clone, ".git/HEAD", "")
 	f.expect(Unchanged)
 	if err := os.RemoveAll(f.Work); err != nil {
 		t.Fatal(err)
@@ -327,7 +305,7 @@ func TestKilled(t *testing.T) {
 // TestConflict has a pull request with the markers, until somebody resolves the conflict.
 func TestConflict(t *testing.T) {
 	f := newFixture(t, "echo")
-	f.commit("echo", func(dir string) { put(t, dir, "list.txt", "a\nmine\n") })
+	f.commit("echo", func(dir string) { repotest.Put(t, dir, "list.txt", "a\nmine\n") })
 	u := f.expect(Opened)
 	p := f.server.pulls[0]
 	if diff := cmp.Diff([]string{"list.txt"}, u.Conflicts); diff != "" {
@@ -344,7 +322,7 @@ func TestConflict(t *testing.T) {
 		t.Errorf("the branch has an update in progress:\n%s", got)
 	}
 	f.expect(Unchanged)
-	f.commit("echo", func(dir string) { put(t, dir, "list.txt", "a\none\n") })
+	f.commit("echo", func(dir string) { repotest.Put(t, dir, "list.txt", "a\none\n") })
 	if u := f.expect(Refreshed); len(u.Conflicts) > 0 || len(p.Labels) != 2 || strings.Contains(p.Body, "markers") ||
 		strings.Contains(p.Title, "conflicts") {
 		t.Errorf("got %s with %+v", u, p)
@@ -357,8 +335,10 @@ func TestFailures(t *testing.T) {
 	if err := os.RemoveAll(f.remote("gone")); err != nil {
 		t.Fatal(err)
 	}
-	f.commit("edited", func(dir string) { put(t, dir, "owned.yml", "mine\n") })
-	f.commit("begun", func(dir string) { put(t, dir, ".boilerplate/update.yaml", "kind: Update\nchanges: []\n") })
+	f.commit("edited", func(dir string) { repotest.Put(t, dir, "owned.yml", "mine\n") })
+	f.commit("begun", func(dir string) {
+		repotest.Put(t, dir, ".boilerplate/update.yaml", "kind: Update\nchanges: []\n")
+	})
 	f.commit("none", func(dir string) { git(t, dir, "rm", "--quiet", ".boilerplate.yaml") })
 	f.all = append(f.all, Repository{Name: "branch", Source: "file://" + f.remote("echo"), Branch: "none"},
 		Repository{Name: "folder", Source: filepath.Join(t.TempDir(), "none")})
@@ -411,7 +391,7 @@ func TestLocalClones(t *testing.T) {
 		hooks := filepath.Join(git(t, dir, "rev-parse", "--absolute-git-dir"), "hooks")
 		for _, hook := range []string{"pre-push", "pre-commit", "post-checkout", "pre-receive", "update",
 			"post-receive", "post-update", "reference-transaction", "commit-msg"} {
-			put(t, hooks, hook, "#!/bin/sh\ntouch "+marker+"\n")
+			repotest.Put(t, hooks, hook, "#!/bin/sh\ntouch "+marker+"\n")
 			if err := os.Chmod(filepath.Join(hooks, hook), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -419,7 +399,7 @@ func TestLocalClones(t *testing.T) {
 		git(t, dir, "config", "core.fsmonitor", "touch "+marker)
 	}
 	_ = os.Remove(marker)
-	put(t, clone, "dirty", "mine\n")
+	repotest.Put(t, clone, "dirty", "mine\n")
 	f.GitHub, f.Command = nil, "true"
 	f.all = []Repository{{Name: "clone", Source: clone}, {Name: "other", Source: other}}
 	for _, u := range f.update() {
@@ -458,10 +438,10 @@ func TestCommand(t *testing.T) {
 		t.Errorf("got %s", u)
 	}
 	f.expect(Unchanged)
-	f.commit("echo", func(dir string) { put(t, dir, "other", "mine\n") })
+	f.commit("echo", func(dir string) { repotest.Put(t, dir, "other", "mine\n") })
 	f.expect(Refreshed)
 	head := git(t, f.remote("echo"), "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads/boilerplate")
-	f.commitTo("echo", head, func(dir string) { put(t, dir, "more", "mine\n") })
+	f.commitTo("echo", head, func(dir string) { repotest.Put(t, dir, "more", "mine\n") })
 	f.expect(LeftAlone)
 	got, err := os.ReadFile(log)
 	want := "unchanged main boilerplate,team-a: Update boilerplate: org 0.1.0 to 0.2.0\n"
@@ -475,8 +455,8 @@ func TestCommand(t *testing.T) {
 func TestCRLF(t *testing.T) {
 	f := newFixture(t, "echo")
 	f.commit("echo", func(dir string) {
-		put(t, dir, "list.txt", "a\r\none\r\n")
-		put(t, dir, "owned.yml", strings.ReplaceAll(f.show("echo", "main:owned.yml")+"\n", "\n", "\r\n"))
+		repotest.Put(t, dir, "list.txt", "a\r\none\r\n")
+		repotest.Put(t, dir, "owned.yml", strings.ReplaceAll(f.show("echo", "main:owned.yml")+"\n", "\n", "\r\n"))
 	})
 	u := f.expect(Opened)
 	if got := f.show("echo", u.Head+":list.txt"); got != "a\r\ntwo" {
@@ -492,7 +472,7 @@ func TestRead(t *testing.T) {
 	const start = "apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Repositories\nrepositories:\n"
 	dir := t.TempDir()
 	file := filepath.Join(dir, "repositories.yaml")
-	put(t, dir, "repositories.yaml", start+"- source: https://github.com/acme/echo.git\n  labels: [a]\n"+
+	repotest.Put(t, dir, "repositories.yaml", start+"- source: https://github.com/acme/echo.git\n  labels: [a]\n"+
 		"- {source: 'git@github.com:acme/cache.git', branch: main}\n- {source: ./clones/third, name: other}\n")
 	got, err := Read(file)
 	want := []Repository{{Name: "echo", Source: "https://github.com/acme/echo.git", Labels: []string{"a"}},
@@ -506,7 +486,7 @@ func TestRead(t *testing.T) {
 		"a name twice":     start + "- source: a/x\n- source: b/X.git\n",
 		"a password":       start + "- source: https://anna:secret@github.com/acme/echo.git\n",
 		"no source":        start + "- {name: a}\n", "a name that leads out": start + "- {source: a, name: ../b}\n"} {
-		put(t, dir, "repositories.yaml", text)
+		repotest.Put(t, dir, "repositories.yaml", text)
 		if _, err := Read(file); !errors.Is(err, subscription.ErrInvalid) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -524,8 +504,8 @@ func TestStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		exceptions := "exceptions:\n- {path: owned.yml, reason: ours, expires: 2026-11-30}\n"
-		put(t, dir, subscription.File, string(text)+exceptions)
-		put(t, dir, "owned.yml", "mine\n")
+		repotest.Put(t, dir, subscription.File, string(text)+exceptions)
+		repotest.Put(t, dir, "owned.yml", "mine\n")
 	})
 	s := f.Status(t.Context(), f.all)[0]
 	if s.Error != "" || s.Conventions[0].Version != "0.1.0" || s.Conventions[0].Newest != "0.2.0" || s.Findings != 0 ||

@@ -17,11 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/boilerplate/convention"
+	"github.com/bellwether-dev/bellwether/boilerplate/repotest"
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 	"github.com/bellwether-dev/bellwether/boilerplate/update"
 )
 
-// git runs git in a folder, with an identity and without the settings of whoever runs the test.
+// git runs git in a folder as the package does: without hooks, and on the index of the folder.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	out, err := command(t.Context(), dir, args...).CombinedOutput()
@@ -31,32 +32,14 @@ func git(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-func isolate(t *testing.T) {
-	t.Helper()
-	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(t.TempDir(), "none"))
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		t.Setenv("GIT_"+who+"_NAME", "Anna")
-		t.Setenv("GIT_"+who+"_EMAIL", "anna@example.com")
-	}
-}
-
-func put(t *testing.T, dir, name, text string) {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // newRepository has one commit with files.
 func newRepository(t *testing.T, files map[string]string) (string, *Tree, *Git) {
 	t.Helper()
-	isolate(t)
+	repotest.Isolate(t)
 	dir := t.TempDir()
 	git(t, dir, "init", "--quiet", "--initial-branch=main")
 	for name, text := range files {
-		put(t, dir, name, text)
+		repotest.Put(t, dir, name, text)
 	}
 	git(t, dir, "add", "--all")
 	git(t, dir, "commit", "--quiet", "--allow-empty", "--message=first")
@@ -134,7 +117,7 @@ func TestKilledAnywhere(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			put(t, dir, temporary, "half a fi") // as a killed process leaves it
+			repotest.Put(t, dir, temporary, "half a fi") // as a killed process leaves it
 			j, err := tree.Journal()
 			if diff := cmp.Diff(begun, j); diff != "" || err != nil {
 				t.Fatalf("%v; (-want +got):\n%s", err, diff)
@@ -192,7 +175,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "changed", "mine\n")
+	repotest.Put(t, dir, "changed", "mine\n")
 	if err := tree.Apply(j); !errors.Is(err, ErrChanged) {
 		t.Errorf("apply: got %v", err)
 	}
@@ -207,18 +190,18 @@ func TestChangedMeanwhile(t *testing.T) {
 // TestCommit commits the paths alone, runs no hook, and leaves the index as it was after an error.
 func TestCommit(t *testing.T) {
 	dir, tree, g := newRepository(t, before)
-	put(t, dir, ".gitignore", "new\n")
+	repotest.Put(t, dir, ".gitignore", "new\n")
 	git(t, dir, "add", ".gitignore")
 	git(t, dir, "commit", "--quiet", "--message=ignore")
 	for _, hook := range []string{"pre-commit", "commit-msg", "post-commit"} {
 		name := filepath.Join(dir, ".git", "hooks", hook)
-		put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch "+filepath.Join(dir, "hook-ran")+"\nexit 1\n")
+		repotest.Put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch "+filepath.Join(dir, "hook-ran")+"\nexit 1\n")
 		if err := os.Chmod(name, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(t, dir, "mine", "changed by hand\n")
-	put(t, dir, "untracked", "untracked\n")
+	repotest.Put(t, dir, "mine", "changed by hand\n")
+	repotest.Put(t, dir, "untracked", "untracked\n")
 	j, err := tree.Begin(planned(t, tree), "")
 	if err = errors.Join(err, tree.Apply(j), tree.Finish()); err != nil {
 		t.Fatal(err)
@@ -240,7 +223,7 @@ func TestCommit(t *testing.T) {
 	if again, err := g.Commit(t.Context(), "again", update.ChangedPaths(j.Changes)); again != "" || err != nil {
 		t.Errorf("a second commit: %q, %v", again, err)
 	}
-	put(t, dir, "changed", "2\n")
+	repotest.Put(t, dir, "changed", "2\n")
 	t.Setenv("GIT_AUTHOR_EMAIL", "")
 	t.Setenv("GIT_AUTHOR_NAME", "")
 	if _, err := g.Commit(t.Context(), "no identity", update.ChangedPaths(j.Changes)); err == nil {
@@ -253,11 +236,11 @@ func TestCommit(t *testing.T) {
 
 // TestFirstCommit is of a repository without commits, and of a folder in it.
 func TestFirstCommit(t *testing.T) {
-	isolate(t)
+	repotest.Isolate(t)
 	top := t.TempDir()
 	git(t, top, "init", "--quiet")
-	put(t, top, "sub/a", "a\n")
-	put(t, top, "b", "b\n")
+	repotest.Put(t, top, "sub/a", "a\n")
+	repotest.Put(t, top, "b", "b\n")
 	g, err := OpenGit(t.Context(), filepath.Join(top, "sub"))
 	if err != nil {
 		t.Fatal(err)
@@ -280,19 +263,19 @@ func TestCheckClean(t *testing.T) {
 		want   string
 	}{
 		"clean":        {func(*testing.T, string) {}, ""},
-		"another file": {func(t *testing.T, dir string) { t.Helper(); put(t, dir, "mine", "2\n") }, ""},
-		"modified": {func(t *testing.T, dir string) { t.Helper(); put(t, dir, "changed", "2\n") },
+		"another file": {func(t *testing.T, dir string) { t.Helper(); repotest.Put(t, dir, "mine", "2\n") }, ""},
+		"modified": {func(t *testing.T, dir string) { t.Helper(); repotest.Put(t, dir, "changed", "2\n") },
 			"changed is modified"},
-		"untracked": {func(t *testing.T, dir string) { t.Helper(); put(t, dir, "new/file", "2\n") },
+		"untracked": {func(t *testing.T, dir string) { t.Helper(); repotest.Put(t, dir, "new/file", "2\n") },
 			"new/file is untracked"},
 		"ignored": {func(t *testing.T, dir string) {
 			t.Helper()
-			put(t, dir, ".git/info/exclude", "new\n")
-			put(t, dir, "new/file", "2\n")
+			repotest.Put(t, dir, ".git/info/exclude", "new\n")
+			repotest.Put(t, dir, "new/file", "2\n")
 		}, "new/file is ignored"},
 		"staged": {func(t *testing.T, dir string) {
 			t.Helper()
-			put(t, dir, "mine", "2\n")
+			repotest.Put(t, dir, "mine", "2\n")
 			git(t, dir, "add", "mine")
 		}, "mine is staged"},
 		"a merge": {func(t *testing.T, dir string) {
@@ -327,13 +310,13 @@ func TestCheckClean(t *testing.T) {
 func TestObstacles(t *testing.T) {
 	dir, tree, _ := newRepository(t, before)
 	outside := t.TempDir()
-	put(t, outside, "secret", "secret\n")
+	repotest.Put(t, outside, "secret", "secret\n")
 	for name, target := range map[string]string{"link": "changed", "outside": outside, "dangling": "nowhere"} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(t, dir, "module/.git", "gitdir: elsewhere\n")
+	repotest.Put(t, dir, "module/.git", "gitdir: elsewhere\n")
 	for name, want := range map[string]string{
 		"link": "a symbolic link", "outside/secret": "a symbolic link, outside,", "dangling": "a symbolic link",
 		"old": "a folder", "changed/below": "a file, changed,", "module/file": "a submodule, module,",
@@ -366,7 +349,7 @@ func TestReadOnly(t *testing.T) {
 	dir, tree, _ := newRepository(t, before)
 	changes := planned(t, tree)
 	if os.Getuid() == 0 {
-		put(t, dir, subscription.Folder, "")
+		repotest.Put(t, dir, subscription.Folder, "")
 	} else if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +365,7 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestNotARepository(t *testing.T) {
-	isolate(t)
+	repotest.Isolate(t)
 	dir := t.TempDir()
 	t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(dir))
 	if _, err := OpenGit(t.Context(), dir); !errors.Is(err, ErrNotRepository) ||

@@ -6,7 +6,6 @@ package run
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/boilerplate/convention"
 	"github.com/bellwether-dev/bellwether/boilerplate/repository"
+	"github.com/bellwether-dev/bellwether/boilerplate/repotest"
 	"github.com/bellwether-dev/bellwether/boilerplate/source"
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 )
@@ -65,18 +65,10 @@ migrations:
   renameParameters: {name: title}
 `
 
-func put(t *testing.T, dir, name, text string) {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func putArchive(t *testing.T, dir, archive string) {
 	t.Helper()
 	for _, f := range txtar.Parse([]byte(archive)).Files {
-		put(t, dir, f.Name, string(f.Data))
+		repotest.Put(t, dir, f.Name, string(f.Data))
 	}
 }
 
@@ -89,17 +81,6 @@ func read(t *testing.T, dir, name string) string {
 	return string(text)
 }
 
-func git(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return string(out)
-}
-
 // bench is a repository and the folder of its convention.
 type bench struct {
 	t                *testing.T
@@ -108,15 +89,10 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(t.TempDir(), "none"))
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		t.Setenv("GIT_"+who+"_NAME", "Anna")
-		t.Setenv("GIT_"+who+"_EMAIL", "anna@example.com")
-	}
+	repotest.Isolate(t)
 	b := &bench{t, t.TempDir(), t.TempDir()}
-	git(t, b.dir, "init", "--quiet")
-	put(t, b.dir, "Makefile", "mine:\n")
+	repotest.Git(t, b.dir, "init", "--quiet")
+	repotest.Put(t, b.dir, "Makefile", "mine:\n")
 	b.commit()
 	putArchive(t, b.conventions, first)
 	return b
@@ -124,16 +100,17 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) commit() {
 	b.t.Helper()
-	git(b.t, b.dir, "add", "--all")
-	git(b.t, b.dir, "commit", "--quiet", "--allow-empty", "--message=by hand")
+	repotest.Git(b.t, b.dir, "add", "--all")
+	repotest.Git(b.t, b.dir, "commit", "--quiet", "--allow-empty", "--message=by hand")
 }
 
 // subscribed is a bench with the first version.
 func subscribed(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	put(t, b.dir, subscription.File, "# Ours.\napiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Subscription\n"+
-		"conventions:\n  - {name: org, source: "+b.conventions+"}\nparameters:\n  name: echo\n")
+	repotest.Put(t, b.dir, subscription.File,
+		"# Ours.\napiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Subscription\n"+
+			"conventions:\n  - {name: org, source: "+b.conventions+"}\nparameters:\n  name: echo\n")
 	if result := b.must(Options{}); result.Commit == "" {
 		t.Fatal("no commit")
 	}
@@ -181,7 +158,7 @@ func (b *bench) must(o Options) Result {
 
 func (b *bench) clean() {
 	b.t.Helper()
-	if got := git(b.t, b.dir, "status", "--porcelain"); got != "" {
+	if got := repotest.Git(b.t, b.dir, "status", "--porcelain"); got != "" {
 		b.t.Errorf("not clean: %s", got)
 	}
 	findings, err := b.open().Check(now)
@@ -200,9 +177,9 @@ func TestUpdate(t *testing.T) {
 	if result := b.must(Options{}); result.Commit != "" {
 		t.Error("a second update makes a commit")
 	}
-	put(t, b.dir, "Makefile", "more:\n"+read(t, b.dir, "Makefile"))
-	put(t, b.dir, "merged.txt", "A\nb\nc\nd\ne\n")
-	put(t, b.dir, "once.txt", "mine\n")
+	repotest.Put(t, b.dir, "Makefile", "more:\n"+read(t, b.dir, "Makefile"))
+	repotest.Put(t, b.dir, "merged.txt", "A\nb\nc\nd\ne\n")
+	repotest.Put(t, b.dir, "once.txt", "mine\n")
 	b.commit()
 	b.clean()
 	putArchive(t, b.conventions, second)
@@ -226,7 +203,7 @@ func TestUpdate(t *testing.T) {
 		"- org 0.2.0: The name is the title.\n\nChanges:\n- update Makefile (shared, org)\n" +
 		"- create conf/owned.yml (owned, org; renamed from owned.yml)\n- update merged.txt (merged, org)\n" +
 		"- remove owned.yml (owned, org; renamed to conf/owned.yml)\n\n"
-	if diff := cmp.Diff(want, git(t, b.dir, "log", "-1", "--format=%B")); diff != "" {
+	if diff := cmp.Diff(want, repotest.Git(t, b.dir, "log", "-1", "--format=%B")); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
 	b.must(Options{Set: map[string]string{"title": "other"}})
@@ -261,16 +238,17 @@ func TestMigrations(t *testing.T) {
 // TestConflict resolves a conflict, and takes another one back.
 func TestConflict(t *testing.T) {
 	b := subscribed(t)
-	put(t, b.dir, "merged.txt", "a\nb\nc\nd\nmine\n")
+	repotest.Put(t, b.dir, "merged.txt", "a\nb\nc\nd\nmine\n")
 	b.commit()
 	putArchive(t, b.conventions, second)
-	head := git(t, b.dir, "rev-parse", "HEAD")
+	head := repotest.Git(t, b.dir, "rev-parse", "HEAD")
 	for _, abort := range []bool{true, false} {
 		result := b.must(Options{})
 		if diff := cmp.Diff([]string{"merged.txt"}, result.Conflicts); diff != "" || result.Commit != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
-		if git(t, b.dir, "rev-parse", "HEAD") != head || git(t, b.dir, "diff", "--cached", "--name-only") != "" {
+		if repotest.Git(t, b.dir, "rev-parse", "HEAD") != head ||
+			repotest.Git(t, b.dir, "diff", "--cached", "--name-only") != "" {
 			t.Error("something is committed or staged")
 		}
 		if findings, err := b.open().Check(now); err != nil || len(findings) == 0 {
@@ -287,7 +265,7 @@ func TestConflict(t *testing.T) {
 			b.clean()
 			continue
 		}
-		put(t, b.dir, "merged.txt", "a\nb\nc\nd\nmine\nE\n")
+		repotest.Put(t, b.dir, "merged.txt", "a\nb\nc\nd\nmine\nE\n")
 		if result, err := r.Continue(t.Context()); err != nil || result.Commit == "" {
 			t.Fatal(result, err)
 		}
@@ -314,7 +292,7 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(result, err)
 	}
 	b.clean()
-	if got := git(t, b.dir, "log", "-1", "--format=%s"); got != "Update boilerplate: org 0.1.0 to 0.2.0\n" {
+	if got := repotest.Git(t, b.dir, "log", "-1", "--format=%s"); got != "Update boilerplate: org 0.1.0 to 0.2.0\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -325,12 +303,12 @@ func TestRefused(t *testing.T) {
 		change func(b *bench)
 		want   error
 	}{
-		"an untracked file in the way": {func(b *bench) { put(t, b.dir, "conf/owned.yml", "mine\n") }, nil},
-		"a modified file": {func(b *bench) { put(t, b.dir, "merged.txt", "a\nb\nc\nd\ne\nmine\n") },
+		"an untracked file in the way": {func(b *bench) { repotest.Put(t, b.dir, "conf/owned.yml", "mine\n") }, nil},
+		"a modified file": {func(b *bench) { repotest.Put(t, b.dir, "merged.txt", "a\nb\nc\nd\ne\nmine\n") },
 			repository.ErrDirty},
 		"something staged": {func(b *bench) {
-			put(t, b.dir, "other", "mine\n")
-			git(t, b.dir, "add", "other")
+			repotest.Put(t, b.dir, "other", "mine\n")
+			repotest.Git(t, b.dir, "add", "other")
 		}, repository.ErrDirty},
 		"no repository": {func(b *bench) {
 			t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(b.dir))
@@ -340,12 +318,12 @@ func TestRefused(t *testing.T) {
 		}, repository.ErrNotRepository},
 		"a lower version": {func(b *bench) {
 			text := read(t, b.conventions, convention.ManifestName)
-			put(t, b.conventions, convention.ManifestName, strings.Replace(text, "0.2.0", "0.0.1", 1))
-			put(t, b.conventions, convention.MigrationsName, "migrations: []\n")
+			repotest.Put(t, b.conventions, convention.ManifestName, strings.Replace(text, "0.2.0", "0.0.1", 1))
+			repotest.Put(t, b.conventions, convention.MigrationsName, "migrations: []\n")
 		}, ErrNotNewer},
 		"a value without a parameter": {func(b *bench) {
 			text := strings.Replace(read(t, b.dir, subscription.File), "name: echo", "name: echo\n  other: 1", 1)
-			put(t, b.dir, subscription.File, text)
+			repotest.Put(t, b.dir, subscription.File, text)
 		}, convention.ErrInvalid},
 		"a link": {func(b *bench) {
 			if err := errors.Join(os.Remove(filepath.Join(b.dir, "Makefile")), os.Symlink("once.txt",
@@ -388,7 +366,7 @@ func TestEject(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "Makefile\nmerged.txt\nonce.txt\nowned.yml\n"
-	if got := git(t, b.dir, "ls-files"); got != want || git(t, b.dir, "status", "--porcelain") != "" {
+	if got := repotest.Git(t, b.dir, "ls-files"); got != want || repotest.Git(t, b.dir, "status", "--porcelain") != "" {
 		t.Errorf("files: %s", got)
 	}
 	if got := read(t, b.dir, "Makefile") + read(t, b.dir, "owned.yml"); got != "mine:\n\nall: one\nname: echo\n" {

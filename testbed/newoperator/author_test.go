@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bellwether-dev/bellwether/boilerplate/repotest"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
@@ -66,11 +67,7 @@ func newAuthor(t *testing.T, k kind) *author {
 			t.Fatal(err)
 		}
 	}
-	// Variables of the make that runs this test are none of the operator's.
-	a.env = slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "BIN=") || strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=")
-	})
-	a.env = append(a.env, "KUBEBUILDER_ASSETS="+a.assets, "GOFLAGS=-buildvcs=false", "GOWORK=off",
+	a.env = repotest.MakeEnvironment("KUBEBUILDER_ASSETS="+a.assets, "GOFLAGS=-buildvcs=false", "GOWORK=off",
 		"BELLWETHER="+a.program, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
 	cmd := exec.CommandContext(t.Context(), a.program, append([]string{"operator", "init", k.name, "--dir", a.dir},
 		k.init...)...)

@@ -5,9 +5,7 @@ package boilerplate_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,45 +15,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
+	"github.com/bellwether-dev/bellwether/boilerplate/repotest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 )
 
-func git(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return string(out)
-}
-
-func put(t *testing.T, dir, name, text string) {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // newRepository is an empty repository with one commit.
 func newRepository(t *testing.T) string {
 	t.Helper()
-	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(t.TempDir(), "none"))
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	repotest.Isolate(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		t.Setenv("GIT_"+who+"_NAME", "Anna")
-		t.Setenv("GIT_"+who+"_EMAIL", "anna@example.com")
-	}
 	dir := t.TempDir()
-	git(t, dir, "init", "--quiet", "--initial-branch=main")
-	put(t, dir, "go.mod", "module example.org/echo\n")
-	git(t, dir, "add", "--all")
-	git(t, dir, "commit", "--quiet", "--message=first")
+	repotest.Git(t, dir, "init", "--quiet", "--initial-branch=main")
+	repotest.Put(t, dir, "go.mod", "module example.org/echo\n")
+	repotest.Git(t, dir, "add", "--all")
+	repotest.Git(t, dir, "commit", "--quiet", "--message=first")
 	return dir
 }
 
@@ -79,7 +54,7 @@ func putOrg(t *testing.T, dir, version, line string) {
 		"files/Makefile.tmpl": "# boilerplate:begin org\nteam:\n\t@echo [[ .team ]] " + line +
 			"\n# boilerplate:end org\n",
 		"files/list.txt": "a\n" + line + "\n"} {
-		put(t, dir, name, text)
+		repotest.Put(t, dir, name, text)
 	}
 }
 
@@ -137,17 +112,17 @@ func TestStory(t *testing.T) {
 	s.run(exit.OK, "update", "--yes")
 	s.run(exit.OK, "status")
 	s.say("An owned file and a region are edited.")
-	put(t, dir, "team.yml", "team: mine\n")
-	put(t, dir, "Makefile", "# boilerplate:begin org\nteam:\n\t@echo mine\n# boilerplate:end org\n")
+	repotest.Put(t, dir, "team.yml", "team: mine\n")
+	repotest.Put(t, dir, "Makefile", "# boilerplate:begin org\nteam:\n\t@echo mine\n# boilerplate:end org\n")
 	s.run(1, "check")
 	s.run(1, "check", "-o", "github")
 	s.run(exit.Error, "update", "--yes")
-	git(t, dir, "checkout", "--", ".")
+	repotest.Git(t, dir, "checkout", "--", ".")
 	s.say("A new version, and a line of the user at the same place.")
 	putOrg(t, conventions, "0.2.0", "two")
-	put(t, dir, "list.txt", "a\nmine\n")
+	repotest.Put(t, dir, "list.txt", "a\nmine\n")
 	s.run(exit.Error, "update", "--yes")
-	git(t, dir, "commit", "--quiet", "--all", "--message=mine")
+	repotest.Git(t, dir, "commit", "--quiet", "--all", "--message=mine")
 	s.run(exit.OK, "status")
 	s.run(exit.Failed, "update", "--yes")
 	s.run(1, "check")
@@ -155,7 +130,7 @@ func TestStory(t *testing.T) {
 	s.run(exit.Error, "update", "--continue")
 	s.run(exit.OK, "update", "--abort")
 	s.run(exit.Failed, "update", "--yes")
-	put(t, dir, "list.txt", "a\nmine\ntwo\n")
+	repotest.Put(t, dir, "list.txt", "a\nmine\ntwo\n")
 	s.run(exit.OK, "update", "--continue")
 	s.run(exit.OK, "check")
 	s.run(exit.Error, "update", "--continue")
@@ -186,7 +161,7 @@ func TestOutputs(t *testing.T) {
 	s.run(exit.OK, "init", "--convention", "go", "--convention", "docs", "--convention", "ci-github", "--yes",
 		"--set", "module=example.org/echo", "--set", "project=Echo", "--set", "approvers=anna")
 	s.run(exit.OK, "check")
-	put(t, dir, ".golangci.yml", "version: '2'\n")
+	repotest.Put(t, dir, ".golangci.yml", "version: '2'\n")
 	for format, read := range map[string]func(string) (int, error){
 		"json": func(text string) (int, error) {
 			var out struct{ Findings []map[string]any }
@@ -230,7 +205,7 @@ func TestRegistry(t *testing.T) {
 	s.run(exit.OK, "status", "--remote")
 	s.run(exit.OK, "update", "--yes", "--to", "0.2.0")
 	s.run(exit.OK, "check")
-	put(t, dir, ".boilerplate.yaml",
+	repotest.Put(t, dir, ".boilerplate.yaml",
 		strings.Replace(string(text), "conventions:", "keys: [cosign.pub]\nconventions:", 1))
 	s.run(exit.Error, "update", "--yes") // there is no key
 }

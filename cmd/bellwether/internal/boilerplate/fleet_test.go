@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bellwether-dev/bellwether/boilerplate/repotest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
@@ -23,16 +24,16 @@ func TestFleet(t *testing.T) {
 	s.replace = strings.NewReplacer()
 	s.run(exit.OK, "init", "--convention", "org="+conventions, "--set", "team=sre", "--yes")
 	second := filepath.Join(t.TempDir(), "second")
-	git(t, first, "clone", "--quiet", "--bare", ".", first+".git")
+	repotest.Git(t, first, "clone", "--quiet", "--bare", ".", first+".git")
 	t.Cleanup(func() { _ = os.RemoveAll(first + ".git") })
-	git(t, first, "remote", "add", "origin", first+".git")
-	git(t, first, "clone", "--quiet", "--bare", ".", second+".git")
-	git(t, first, "clone", "--quiet", second+".git", second)
-	put(t, second, "list.txt", "a\nmine\n")
-	git(t, second, "commit", "--quiet", "--all", "--message=mine")
-	git(t, second, "push", "--quiet")
+	repotest.Git(t, first, "remote", "add", "origin", first+".git")
+	repotest.Git(t, first, "clone", "--quiet", "--bare", ".", second+".git")
+	repotest.Git(t, first, "clone", "--quiet", second+".git", second)
+	repotest.Put(t, second, "list.txt", "a\nmine\n")
+	repotest.Git(t, second, "commit", "--quiet", "--all", "--message=mine")
+	repotest.Git(t, second, "push", "--quiet")
 	repos := filepath.Join(work, "repositories.yaml")
-	put(t, work, "repositories.yaml", "apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Repositories\n"+
+	repotest.Put(t, work, "repositories.yaml", "apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Repositories\n"+
 		"repositories:\n- {name: first, source: '"+first+"'}\n- {name: second, source: 'file://"+second+".git'}\n"+
 		"- {name: third, source: ./none}\n")
 	putOrg(t, conventions, "0.2.0", "two")
@@ -50,7 +51,8 @@ func TestFleet(t *testing.T) {
 	fleet(exit.Error, "update", "--open-with", "true")
 	fleet(exit.Error, "update", "-o", "wide", "--yes", "--open-with",
 		"echo https://forge.example.com/$BOILERPLATE_OUTCOME")
-	put(t, work, "repositories.yaml", strings.Replace(read(t, repos), "- {name: third, source: ./none}\n", "", 1))
+	repotest.Put(t, work, "repositories.yaml",
+		strings.Replace(read(t, repos), "- {name: third, source: ./none}\n", "", 1))
 	fleet(exit.OK, "status")
 	fleet(exit.Failed, "update", "--yes", "--open-with", "false")
 	var out struct {
