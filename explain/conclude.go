@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 

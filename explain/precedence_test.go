@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // TestWhatIsToldFirst has two things wrong at a time: told first is what a person has to do something about first.

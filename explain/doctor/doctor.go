@@ -14,9 +14,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // Severity says how urgent a finding is.

@@ -33,19 +33,12 @@ var layers = [][]string{
 	{"backups", "catalogs"},
 	{"bundles"},
 	{"alerts"},
-	{remedies},
 	{"apis", "charts", "docs", "internal", "outbound", "phrase", "untrusted"},
 	{"version"},
 }
 
-// remedies is the one folder with a layer of its own: everything that reports a reason uses it.
-const remedies = "explain/remedy"
-
 // folderOf returns the folder that has a layer, for a path in this module.
 func folderOf(file string) string {
-	if strings.HasPrefix(file+"/", remedies+"/") {
-		return remedies
-	}
 	folder, _, _ := strings.Cut(file, "/")
 	return folder
 }
@@ -69,8 +62,9 @@ func TestWrongImports(t *testing.T) {
 		"bundles/a_test.go":    fileImporting(module + "/catalogs"),
 		"rollouts/a.go":        fileImporting(module + "/engines/olmv0"),
 		"engines/olmv0/a.go":   fileImporting(module + "/catalogs"),
-		"engines/olmv0/b.go":   fileImporting(module + "/explain/remedy"),
+		"engines/olmv0/b.go":   fileImporting(module + "/apis/remedy"),
 		"engines/olmv0/c.go":   fileImporting(module + "/explain"),
+		"engines/plan/d.go":    fileImporting(module + "/explain/olmv0"),
 		"explain/a.go":         fileImporting(module + "/controllers/kit"),
 		"controllers/kit/a.go": fileImporting(module + "/explain"),
 		"novel/a.go":           fileImporting("fmt"),
@@ -79,6 +73,7 @@ func TestWrongImports(t *testing.T) {
 	want := []string{
 		"bundles imports catalogs (bundles/lint/a.go): only folders further down in layers may be imported",
 		"engines imports explain (engines/olmv0/c.go): only folders further down in layers may be imported",
+		"engines imports explain (engines/plan/d.go): only folders further down in layers may be imported",
 		"explain imports controllers (explain/a.go): only folders further down in layers may be imported",
 		"novel is in none of the layers",
 		"rollouts imports engines (rollouts/a.go): only folders further down in layers may be imported",

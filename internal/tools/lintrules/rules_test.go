@@ -30,7 +30,7 @@ var stubs = []string{
 var ours = []string{
 	"apis/v1alpha1", "bundles", "bundles/registryv1", "catalogs", "cmd/hub/flags", "testbed/fleet", "controllers/kit",
 	"controllers/operator", "controllers/rollout", "controllers/fleet/plan",
-	"controllers/probe", "engines", "engines/olmv0", "rollouts", "explain", "explain/remedy",
+	"controllers/probe", "engines", "engines/olmv0", "rollouts", "explain", "apis/remedy",
 }
 
 func TestRules(t *testing.T) {
@@ -91,9 +91,9 @@ func TestRules(t *testing.T) {
 		"an explanation imports no controller": {file: "explain/c.go", imports: module + "/controllers/fleet/plan",
 			want: "depguard"},
 		"an explanation may import rollouts": {file: "explain/d.go", imports: module + "/rollouts"},
-		"a remedy imports the API alone": {file: "explain/remedy/a.go", imports: module + "/rollouts",
+		"a remedy imports the API alone": {file: "apis/remedy/a.go", imports: module + "/rollouts",
 			want: "depguard"},
-		"a controller may import remedies": {file: "controllers/fleet/f.go", imports: module + "/explain/remedy"},
+		"a controller may import remedies": {file: "controllers/fleet/f.go", imports: module + "/apis/remedy"},
 		"a controller imports no explanations": {file: "controllers/fleet/g.go", imports: module + "/explain",
 			want: "depguard"},
 		"rollouts have no client": {file: "rollouts/a.go", imports: "sigs.k8s.io/controller-runtime/pkg/client",

@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	command "github.com/bellwether-dev/bellwether/cmd/bellwether/internal/doctor"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain/doctor"
-	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // TestDoctorOfNoHub: a cluster on which nothing is installed has critical findings, and each says what to do.

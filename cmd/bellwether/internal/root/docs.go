@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
-	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // docsCommand writes the parts of the reference that are made of this program.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/bellwether-dev/bellwether/alerts/runbooks"
+	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
-	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // TestRemediesNameRealCommands parses each command of the table of remedies

@@ -10,8 +10,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // tones of the states.
