@@ -1,0 +1,59 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lintrules
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestDecisionsAreListed holds the index of docs/decisions to the files: each table is in order, all decisions are in
+// one, and numbers that no decision has are named.
+func TestDecisionsAreListed(t *testing.T) {
+	folder := filepath.Join(root(t), "docs", "decisions")
+	index, err := os.ReadFile(filepath.Join(folder, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, pattern := range []string{"*.md", "testbed/*.md"} {
+		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range found {
+			if filepath.Base(file) != "README.md" {
+				files = append(files, strings.TrimPrefix(file, folder+"/"))
+			}
+		}
+	}
+	var listed []string
+	for _, row := range regexp.MustCompile(`(?m)^\| \[(\d{4})\]\((\S+)\)`).FindAllStringSubmatch(string(index), -1) {
+		if !strings.HasPrefix(filepath.Base(row[2]), row[1]+"-") {
+			t.Errorf("%s leads to %s", row[1], row[2])
+		}
+		listed = append(listed, row[2])
+	}
+	if diff := cmp.Diff(files, listed); diff != "" {
+		t.Errorf("files, and the rows of the index (-files +rows):\n%s", diff)
+	}
+	var numbers []string
+	for _, file := range files {
+		numbers = append(numbers, filepath.Base(file)[:4])
+	}
+	introduction, _, _ := strings.Cut(string(index), "\n| ")
+	for i, last := 1, slices.Max(numbers); fmt.Sprintf("%04d", i) <= last; i++ {
+		number := fmt.Sprintf("%04d", i)
+		if slices.Contains(numbers, number) == strings.Contains(introduction, number) {
+			t.Errorf("%s has to be either a decision or named as unused", number)
+		}
+	}
+}
