@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
 
