@@ -5,7 +5,9 @@ package lintrules
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,25 +21,19 @@ import (
 // one, and numbers that no decision has are named.
 func TestDecisionsAreListed(t *testing.T) {
 	folder := filepath.Join(root(t), "docs", "decisions")
-	index, err := os.ReadFile(filepath.Join(folder, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := read(t, filepath.Join(folder, "README.md"))
 	var files []string
 	for _, pattern := range []string{"*.md", "testbed/*.md"} {
-		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		found, err := fs.Glob(os.DirFS(folder), pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range found {
-			if filepath.Base(file) != "README.md" {
-				files = append(files, strings.TrimPrefix(file, folder+"/"))
-			}
-		}
+		files = append(files, found...)
 	}
+	files = slices.DeleteFunc(files, func(file string) bool { return file == "README.md" })
 	var listed []string
-	for _, row := range regexp.MustCompile(`(?m)^\| \[(\d{4})\]\((\S+)\)`).FindAllStringSubmatch(string(index), -1) {
-		if !strings.HasPrefix(filepath.Base(row[2]), row[1]+"-") {
+	for _, row := range regexp.MustCompile(`(?m)^\| \[(\d{4})\]\((\S+)\)`).FindAllStringSubmatch(index, -1) {
+		if !strings.HasPrefix(path.Base(row[2]), row[1]+"-") {
 			t.Errorf("%s leads to %s", row[1], row[2])
 		}
 		listed = append(listed, row[2])
@@ -47,9 +43,9 @@ func TestDecisionsAreListed(t *testing.T) {
 	}
 	var numbers []string
 	for _, file := range files {
-		numbers = append(numbers, filepath.Base(file)[:4])
+		numbers = append(numbers, path.Base(file)[:4])
 	}
-	introduction, _, _ := strings.Cut(string(index), "\n| ")
+	introduction, _, _ := strings.Cut(index, "\n| ")
 	for i, last := 1, slices.Max(numbers); fmt.Sprintf("%04d", i) <= last; i++ {
 		number := fmt.Sprintf("%04d", i)
 		if slices.Contains(numbers, number) == strings.Contains(introduction, number) {
